@@ -169,7 +169,8 @@ SELECT jsonb_pretty(headers - 'x-entityapi-principal') FROM (SELECT pg_temp.name
 
 SELECT pg_temp.ask('clerk', 'GET', '/api/v1/books/<Emma>?include=author,place,topics', pretty => true);
 SELECT pg_temp.ask('guest', 'GET', '/api/v1/books/<Emma>');
-SELECT pg_temp.ask('guest', 'GET', '/api/v1/books/<Emma>', headers => '{"if-none-match": "\"0\""}');
+SELECT pg_temp.ask('guest', 'GET', '/api/v1/books/<Emma>?fields[books]=title', headers => '{"if-none-match": "\"0\""}');
+SELECT pg_temp.ask('clerk', 'GET', '/api/v1/books/<Emma>?fields[books]=title,margin', headers => '{"if-none-match": "\"0\""}');
 SELECT pg_temp.ask('guest', 'GET', '/api/v1/books/<Emma>?fields[books]=title,author&include=author.books&fields[authors]=name');
 
 -- Lists

@@ -78,7 +78,9 @@ static const EaApiComponent parameters[] = {
 	"'example':'\\'3\\''}"},
 	{"parameters/ifNoneMatch",
 		"{'name':'If-None-Match','in':'header','description':'An ETag: 304 "
-		"while it holds','schema':{'type':'string'},"
+		"while it holds. For a resource it counts if fields[type] names "
+		"nothing but attributes without readRoles, and no include and no "
+		"show[deleted] is given','schema':{'type':'string'},"
 	"'example':'\\'3\\''}"},
 	{"parameters/tenant",
 		"{'name':'X-Tenant-Id','in':'header','description':'The tenant that a "

@@ -63,7 +63,7 @@ ea_resource_show(EaRequest *req)
 	if (entity->locking)
 	{
 		ea_etag_answer(req, ea_document_one(doc)->version);
-		if (!query->has_include &&
+		if (ea_shape_is_versioned(doc, entity) &&
 			ea_etag_not_modified(req, ea_document_one(doc)->version))
 		{
 			req->status = 304;

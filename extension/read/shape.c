@@ -268,6 +268,30 @@ ea_shape_find(EaDocument *doc, EaEntity *entity)
 	return shape;
 }
 
+/*
+ * Linkage changes with rows of others, and what a caller may read with roles.
+ */
+bool
+ea_shape_is_versioned(const EaDocument *doc, EaEntity *entity)
+{
+	const EaQuery *query = doc->query;
+	const EaFieldset *fieldset = find_fieldset(query, entity->type);
+
+	if (fieldset == NULL || query->has_include ||
+		query->shown != EA_SHOWN_LIVE)
+		return false;
+	for (int i = 0; i < fieldset->nnames; i++)
+	{
+		const char *name = fieldset->names[i];
+		const EaField *field = ea_catalog_field(entity, name, strlen(name));
+
+		if (field == NULL || field->kind != EA_ATTRIBUTE ||
+			field->read_roles != NULL)
+			return false;
+	}
+	return true;
+}
+
 EaShape *
 ea_shape_only(EaDocument *doc, EaField *field)
 {

@@ -44,6 +44,13 @@ typedef struct EaShape
  */
 extern EaShape *ea_shape_find(EaDocument *doc, EaEntity *entity);
 
+/*
+ * The document was asked for in such a way that all it has of a resource of
+ * the entity changes with its version: for attributes by their names, which
+ * everybody may read who may read the resource, and for nothing else.
+ */
+extern bool ea_shape_is_versioned(const EaDocument *doc, EaEntity *entity);
+
 /* Show nothing of an entity but one relationship; before any other shape. */
 extern EaShape *ea_shape_only(EaDocument *doc, EaField *field);
 

@@ -163,9 +163,11 @@ subtest 'order of checks' => sub {
 	$editor->refused("$_ of what is gone", 404, 'NOT_FOUND', undef, with('"0"', $write{$_}->($gone))) for sort keys %write;
 };
 
+# It is honoured where the version covers every byte, and else passed over
 subtest 'If-None-Match' => sub {
 	my $work = work();
-	my $path = $editor->path($work);
+	my $bare = $editor->path($work);
+	my $path = "$bare?fields[works]=title,price";
 
 	for my $case (
 		[ '"0"', 304 ], [ 'W/"0"', 304 ], [ '*', 304 ], [ '"5", "0"', 304 ], [ '"1"', 200 ], [ '"00"', 200 ],
@@ -180,10 +182,28 @@ subtest 'If-None-Match' => sub {
 			is($answer->{body}, '', 'no body') if $answer->{status} == 304;
 		}
 	}
-	is($editor->call(GET => "$path?include=author", headers => { 'If-None-Match' => '"0"' })->{status}, 200, 'not with include');
+	for my $case (
+		[ '?fields[works]=', 304 ], [ '?fields[works]=title&fields[authors]=name', 304 ],
+		[ '', 200 ], [ '?fields[authors]=name', 200 ], [ '?fields[works]=title,author', 200 ], [ '?fields[works]=notes', 200 ],
+		[ '?fields[works]=title&include=author', 200 ], [ '?fields[works]=title&include=', 200 ])
+	{
+		my ($query, $status) = @$case;
+
+		for my $match ('"0"', '*')
+		{
+			my $answer = $editor->call(GET => "$bare$query", headers => { 'If-None-Match' => $match });
+
+			is("$answer->{status} $answer->{headers}{etag}", qq($status "0"), "$match with '$query'");
+			is($answer->{json}{data}{id}, $work->{id}, 'the resource') if $status == 200;
+		}
+	}
+	my $note = $editor->made(notes => { text => 'n' }, { work => $work });
+	is($editor->version($work), 0, 'what refers to it is none of its version');
+	is_deeply([ map { $_->{id} } @{ $editor->call(GET => $bare, headers => { 'If-None-Match' => '"0"' })->{json}{data}{relationships}{notes}{data} } ],
+		[ $note->{id} ], 'and is shown to who has it');
 	is($editor->call(GET => '/works', headers => { 'If-None-Match' => '*' })->{status}, 200, 'not for lists');
-	is($editor->call(GET => $editor->path($ann), headers => { 'If-None-Match' => '"0"' })->{status}, 200, 'not without locking');
-	is($editor->call(GET => "/works/$nobody", headers => { 'If-None-Match' => '*' })->{status}, 404, 'nor for nobody');
+	is($editor->call(GET => $editor->path($ann) . '?fields[authors]=name', headers => { 'If-None-Match' => '"0"' })->{status}, 200, 'not without locking');
+	is($editor->call(GET => "/works/$nobody?fields[works]=title", headers => { 'If-None-Match' => '*' })->{status}, 404, 'nor for nobody');
 	is($other->call(GET => $path, headers => { 'If-None-Match' => '"0"' })->{status}, 404, "nor for another tenant's");
 	$editor->update($work, { price => 3 });
 	is($editor->call(GET => $path, headers => { 'If-None-Match' => '"0"' })->{status}, 200, 'nor after a write');
