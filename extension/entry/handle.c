@@ -28,6 +28,7 @@
 #include "identity/validator.h"
 #include "model/catalog.h"
 #include "model/sqlbuf.h"
+#include "request/body.h"
 #include "request/errors.h"
 #include "request/limits.h"
 #include "request/negotiation.h"
@@ -175,6 +176,24 @@ stays_here(EaRequest *req)
 		 ea_sqlbuf_is_here(req));
 }
 
+/*
+ * Handlers check what their routes take of body and query.  Outside of /api
+ * those of routes that take nothing do not look.
+ */
+static void
+check_nothing_more(EaRequest *req)
+{
+	static const EaBodyForm none = {NULL, 0};
+	const EaRoute *route = req->route;
+
+	if (route->area == EA_AREA_API)
+		return;
+	if (route->takes == 0 && req->query != NULL)
+		ea_query_read(req, 0);
+	if (route->form == NULL && route->method != EA_GET && req->body_len > 0)
+		ea_body_read(req, &none);
+}
+
 static void
 serve_request(EaRequest *req, const char *method_name)
 {
@@ -191,6 +210,7 @@ serve_request(EaRequest *req, const char *method_name)
 		ea_tenant_choose(req, req->entity->tenant_scoped);
 	if (ea_distributed() && !stays_here(req))
 		ea_distributed_settings_carry();
+	check_nothing_more(req);
 	req->route->handler(req);
 	ea_links_settle(req);
 	ea_api_keys_note(req);

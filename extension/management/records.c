@@ -360,8 +360,8 @@ ea_records_list(EaRequest *req)
 	EaQuery    *query;
 	EaSqlBuf	b;
 
-	ea_records_locate(&draft);
 	query = ea_query_read(req, EA_TAKES_LIST);
+	ea_records_locate(&draft);
 	ea_jsonwrite_lit(out, "{\"data\":[");
 	start_statement(&b, &draft);
 	add_columns(&b, &draft);
