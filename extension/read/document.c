@@ -87,20 +87,19 @@ child_node(EaIncludeNode *node, const char *name, int len)
 }
 
 /*
- * Check the hops of an include path and enter them into the tree.  A hop
- * goes on through every member of a one-of that has the next name; at least
- * one must have it.
+ * Check the hops of an include path that begins in these entities, and enter
+ * them into the tree.  A hop goes on through every member of a one-of that has
+ * the next name; at least one must have it.
  */
 static void
-add_include(EaDocument *doc, EaEntity *entity, const char *path)
+add_include(EaDocument *doc, List *at, const char *path)
 {
 	EaRequest  *req = doc->req;
-	List	   *at = list_make1(entity);
 	EaIncludeNode *node = doc->root;
 	const char *hop = path;
 
 	/* an entity that the caller may only write is not read, either */
-	if (!ea_authz_allows(req, entity, EA_OP_READ))
+	if (at == NIL)
 		ea_errors_throw(req, EA_ERR_FORBIDDEN, EA_AT_PARAMETER, "include",
 						"Your roles do not allow reading \"%s\".", path);
 	for (;;)
@@ -169,9 +168,8 @@ check_fieldset(EaDocument *doc, const EaFieldset *fieldset)
 	}
 }
 
-EaDocument *
-ea_document_create(EaRequest *req, EaQuery *query, EaEntity *entity,
-				   EaExecMode mode)
+static EaDocument *
+create(EaRequest *req, EaQuery *query, List *entities, EaExecMode mode)
 {
 	EaDocument *doc = palloc0(sizeof(EaDocument));
 
@@ -186,9 +184,36 @@ ea_document_create(EaRequest *req, EaQuery *query, EaEntity *entity,
 			check_fieldset(doc, &query->fieldsets[i]);
 		ea_errors_check(req);
 		for (int i = 0; i < query->ninclude; i++)
-			add_include(doc, entity, query->include[i]);
+			add_include(doc, entities, query->include[i]);
 	}
 	return doc;
+}
+
+EaDocument *
+ea_document_create(EaRequest *req, EaQuery *query, EaEntity *entity,
+				   EaExecMode mode)
+{
+	bool		asks = query != NULL && query->ninclude > 0 &&
+		ea_authz_allows(req, entity, EA_OP_READ);
+
+	return create(req, query, asks ? list_make1(entity) : NIL, mode);
+}
+
+EaDocument *
+ea_document_create_related(EaRequest *req, EaQuery *query, EaField *field,
+						   EaExecMode mode)
+{
+	List	   *entities = NIL;
+
+	for (int i = 0; i < field->nmembers && query->ninclude > 0; i++)
+	{
+		EaEntity   *target = ea_catalog_target(field, i);
+
+		if (ea_catalog_shows(target, req->version) &&
+			ea_authz_allows(req, target, EA_OP_READ))
+			entities = lappend(entities, target);
+	}
+	return create(req, query, entities, mode);
 }
 
 const char *

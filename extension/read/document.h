@@ -92,6 +92,14 @@ struct EaDocument
 extern EaDocument *ea_document_create(EaRequest *req, EaQuery *query,
 									  EaEntity *entity, EaExecMode mode);
 
+/*
+ * The same over what a relationship leads to: include paths begin in those of
+ * its members that have them.
+ */
+extern EaDocument *ea_document_create_related(EaRequest *req, EaQuery *query,
+											  EaField *field,
+											  EaExecMode mode);
+
 /* The parameters of an endpoint that shows resources of the entity. */
 #define ea_document_takes(entity) \
 	((entity)->soft_delete ? EA_TAKES_DELETED : 0)

@@ -1,6 +1,7 @@
 #include "postgres.h"
 
 #include "authz/authz.h"
+#include "base/uuid.h"
 #include "read/document.h"
 #include "read/document_rows.h"
 #include "read/include.h"
@@ -19,19 +20,30 @@ ea_related_require(EaRequest *req)
 						"There is nothing at this address.");
 }
 
-/* The resource of the path with nothing but the relationship, or 404. */
+/* The resource of the path with nothing but the relationship, or NULL. */
 static EaResource *
-fetch_parent(EaDocument *doc, EaExecMode mode)
+find_parent(EaDocument *doc)
 {
 	EaRequest  *req = doc->req;
 	EaRowSink	sink = {doc, ea_shape_only(doc, req->field)};
+	const char *segment = req->args[2];
 	pg_uuid_t	id;
 
-	ea_resource_path_id(req, &id);
-	ea_resource_row(&sink, &id, mode);
-	if (doc->primary.n == 0)
-		ea_errors_not_found(req);
-	return ea_document_one(doc);
+	if (!ea_uuid_parse(segment, strlen(segment), &id))
+		return NULL;
+	ea_resource_row(&sink, &id, EA_EXEC_READ);
+	return doc->primary.n == 0 ? NULL : ea_document_one(doc);
+}
+
+/* The same, or 404. */
+static EaResource *
+fetch_parent(EaDocument *doc)
+{
+	EaResource *parent = find_parent(doc);
+
+	if (parent == NULL)
+		ea_errors_not_found(doc->req);
+	return parent;
 }
 
 void
@@ -44,7 +56,7 @@ ea_relationship_get(EaRequest *req)
 	doc = ea_document_create(req, ea_query_read(req, 0), req->entity,
 							 EA_EXEC_READ);
 	doc->all_linkage = true;
-	parent = fetch_parent(doc, EA_EXEC_READ);
+	parent = fetch_parent(doc);
 	ea_document_complete(doc);
 	if (req->entity->locking)
 		ea_etag_answer(req, parent->version);
@@ -61,56 +73,47 @@ related_path(EaRequest *req, EaResource *parent)
 					req->field->name);
 }
 
-/* The members of a to-many: a list as any other, within the parent's. */
+/*
+ * The members of a to-many: a list as any other, within the parent's.  Without
+ * a parent it is that of nobody, since faults of the query come before 404.
+ */
 static void
 related_list(EaRequest *req, EaQuery *query, EaResource *parent)
 {
+	static const pg_uuid_t nobody = {{0}};
 	EaField    *field = req->field;
 	EaEntity   *target = ea_catalog_target(field, 0);
-	EaListSource source = {target, field, &parent->id};
+	EaListSource source = {target, field, parent ? &parent->id : &nobody};
 
 	ea_authz_require(req, target, EA_OP_READ);
-	ea_list_page(req, query, &source, related_path(req, parent));
-}
-
-/* The entity of an empty relationship: one that the caller may read. */
-static EaEntity *
-readable_target(EaRequest *req, EaField *field)
-{
-	int			member = 0;
-
-	while (member < field->nmembers - 1 &&
-		   !ea_authz_allows(req, ea_catalog_target(field, member),
-							EA_OP_READ))
-		member++;
-	return ea_catalog_target(field, member);
+	ea_list_page(req, query, &source, parent ? related_path(req, parent) : "");
+	if (parent == NULL)
+		ea_errors_not_found(req);
 }
 
 static void
 related_one(EaRequest *req, EaQuery *query, EaDocument *parents)
 {
 	EaField    *field = req->field;
-	EaResource *parent = ea_document_one(parents);
+	EaDocument *doc = ea_document_create_related(req, query, field,
+												 EA_EXEC_READ);
+	EaResource *parent = fetch_parent(parents);
 	EaLinkage  *linkage;
-	EaDocument *doc;
-	EaEntity   *target;
 
 	/* an inverse to-one is found by its linkage, too */
 	ea_document_complete(parents);
 	linkage = &parent->linkage[0];
-	target = linkage->n > 0
-		? ea_catalog_target(field, linkage->items[0].member)
-		: readable_target(req, field);
-	doc = ea_document_create(req, query, target, EA_EXEC_READ);
 	if (linkage->n > 0)
 	{
+		const EaTarget *found = &linkage->items[0];
+		EaEntity   *target = ea_catalog_target(field, found->member);
 		EaRowSink	sink = {doc, ea_shape_find(doc, target)};
 
-		ea_resource_row(&sink, &linkage->items[0].id, EA_EXEC_READ);
+		ea_resource_row(&sink, &found->id, EA_EXEC_READ);
 		ea_document_complete(doc);
+		if (doc->primary.n > 0 && target->locking)
+			ea_etag_answer(req, ea_document_one(doc)->version);
 	}
-	if (doc->primary.n > 0 && target->locking)
-		ea_etag_answer(req, ea_document_one(doc)->version);
 	req->status = 200;
 	ea_document_write_one(doc, related_path(req, parent));
 }
@@ -120,17 +123,15 @@ ea_relationship_related(EaRequest *req)
 {
 	bool		to_many;
 	EaQuery    *query;
-	EaDocument *doc;
-	EaResource *parent;
+	EaDocument *parents;
 
 	ea_related_require(req);
 	to_many = ea_catalog_is_to_many(req->field);
 	query = ea_query_read(req, EA_TAKES_SHAPE |
 						  (to_many ? EA_TAKES_LIST | EA_TAKES_CURSOR : 0));
-	doc = ea_document_create(req, NULL, req->entity, EA_EXEC_READ);
-	parent = fetch_parent(doc, EA_EXEC_READ);
+	parents = ea_document_create(req, NULL, req->entity, EA_EXEC_READ);
 	if (to_many)
-		related_list(req, query, parent);
+		related_list(req, query, find_parent(parents));
 	else
-		related_one(req, query, doc);
+		related_one(req, query, parents);
 }

@@ -130,6 +130,7 @@ handle_write(EaRequest *req, EaWriteLinks verb)
 	ea_writing_at(req, NULL, "");
 	input = ea_input_relationship(req, req->field, ea_body_json(req), "",
 								  verb == EA_LINKS_REMOVE);
+	ea_errors_check(req);
 	if (verb == EA_LINKS_ADD)
 	{
 		memset(&match, 0, sizeof(match));
