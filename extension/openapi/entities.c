@@ -238,6 +238,12 @@ may_write(EaField *field, Purpose purpose)
 	return !side->write_once || (purpose == FOR_CREATE && side == field);
 }
 
+bool
+ea_openapi_may_change(EaField *field)
+{
+	return may_write(field, FOR_UPDATE);
+}
+
 /* The value of "data": one identifier or null, or a list. */
 static void
 put_linkage(EaApi *api, const EaEntity *entity, EaField *field)

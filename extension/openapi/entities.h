@@ -9,4 +9,7 @@
 /* The schemas of all entities, members of "schemas". */
 extern void ea_openapi_entities(EaApi *api);
 
+/* A change of a resource may set it: neither it nor its other side says no. */
+extern bool ea_openapi_may_change(EaField *field);
+
 #endif							/* EA_ENTITIES_H */

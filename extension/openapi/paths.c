@@ -8,6 +8,7 @@
 
 #include "base/guc.h"
 #include "base/jsonfmt.h"
+#include "openapi/entities.h"
 #include "openapi/paths.h"
 #include "openapi/writer.h"
 #include "request/negotiation.h"
@@ -62,6 +63,9 @@ static bool
 is_offered(const EaRoute *route, EaEntity *entity, EaField *field)
 {
 	if ((route->flags & EA_ROUTE_TO_MANY) && !ea_catalog_is_to_many(field))
+		return false;
+	if (field != NULL && route->operation == EA_OP_UPDATE &&
+		!ea_openapi_may_change(field))
 		return false;
 	return entity == NULL || !entity->accounts ||
 		route->operation == EA_OP_READ;
@@ -557,13 +561,29 @@ write_shared(EaApi *api, const EaRoute *route, const EaEntity *entity)
 		ea_jsonfmt_put(api->out, "]");
 }
 
+static bool
+is_any_offered(EaApi *api, const EaRoute *first, EaEntity *entity,
+			   EaField *field)
+{
+	for (const EaRoute *route = first; route < api->routes + api->nroutes;
+		 route++)
+	{
+		if (strcmp(route->pattern, first->pattern) == 0 &&
+			is_offered(route, entity, field))
+			return true;
+	}
+	return false;
+}
+
 /*
  * One address with its methods.  Those that do not exist for a relationship
- * that leads to one resource are left out.
+ * that leads to one resource, or that cannot be set, are left out.
  */
 static void
 write_path(EaApi *api, const EaRoute *first, EaEntity *entity, EaField *field)
 {
+	if (!is_any_offered(api, first, entity, field))
+		return;
 	ea_jsonfmt_put(api->out, "%,%q:{",
 				   write_address(api, first->pattern, entity, field));
 	write_shared(api, first, entity);

@@ -228,6 +228,19 @@ $clerk->refused("creation: $_", 400, 'READ_ONLY', [ pointer => "/data/attributes
 $boss->refused('creation: an author', 400, 'READ_ONLY', [ pointer => '/data/relationships/createdBy' ],
 	POST => '/items', data => { type => 'items', relationships => { createdBy => { data => $author } } });
 
+# -------- the description --------
+
+my $described = $shim->http(GET => '/api/v1/openapi.json')->{json}{paths};
+for my $case ([ 'items/{id}/relationships/createdBy' => 'get' ], [ 'items/{id}/relationships/box' => 'get' ], [ 'items/{id}/relationships/tags' => 'get' ],
+	[ 'boxes/{id}/relationships/items' => 'get' ], [ 'items/{id}' => 'delete get patch' ])
+{
+	my ($path, $methods) = @$case;
+
+	is(join(' ', grep { /^(?:get|post|patch|delete)$/ } sort keys %{ $described->{"/api/v1/$path"} }), $methods, "methods of $path");
+}
+ok($described->{'/api/v1/items/{id}/history'} && !$described->{'/api/v1/users/{id}/history'}, 'accounts have no history');
+$boss->refused("$_ to tags", 400, 'READ_ONLY', undef, $_ => "/items/$item->{id}/relationships/tags", data => [ { type => 'tags', id => $nobody->{id} } ]) for qw(POST PATCH DELETE);
+
 # -------- versions, operations --------
 
 my $version = made(versions => { name => 'v', code => 'c' });
