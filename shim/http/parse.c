@@ -59,14 +59,12 @@ lines_look(struct lines *lines, const char *bytes, size_t length)
 
 /*
  * Any method will do that is a word of capitals: which ones there are at an
- * address, others know.  But these two are none of a request for a resource.
+ * address, others know.  But CONNECT is none of a request for a resource.
  */
 static bool
 read_method(struct head *head, const char *line, size_t length)
 {
-	static const char *const others[] = {"CONNECT", "TRACE"};
 	size_t		n = 0;
-	size_t		i;
 
 	while (n < length && n < METHOD_SIZE - 1 &&
 		   ((line[n] >= 'A' && line[n] <= 'Z') || (n > 0 && line[n] == '-')))
@@ -75,12 +73,7 @@ read_method(struct head *head, const char *line, size_t length)
 		return false;
 	memcpy(head->method, line, n);
 	head->method[n] = '\0';
-	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-	{
-		if (strcmp(head->method, others[i]) == 0)
-			return false;
-	}
-	return true;
+	return strcmp(head->method, "CONNECT") != 0;
 }
 
 /*

@@ -246,7 +246,7 @@ subtest 'methods' => sub {
 	my @relationship = map { $editor->path($work, 'relationships', $_) } qw(author genres);
 
 	for my $case (
-		[ '/authors',                        [qw(PUT PATCH DELETE)],          'GET, HEAD, POST' ],
+		[ '/authors',                        [qw(PUT PATCH DELETE TRACE PROPFIND FOO)],          'GET, HEAD, POST' ],
 		[ $editor->path($ann),               [qw(PUT POST)],                  'DELETE, GET, HEAD, PATCH' ],
 		[ "/authors/$nobody",                [qw(PUT POST)],                  'DELETE, GET, HEAD, PATCH' ],
 		map({ [ $_,                          [qw(PUT)],                       'DELETE, GET, HEAD, PATCH, POST' ] } @relationship),

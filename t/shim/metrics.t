@@ -170,7 +170,7 @@ subtest 'refusals of the shim' => sub {
 		bad_length      => "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: +3\r\n\r\nabc",
 		length_required => "POST /x HTTP/1.1\r\nHost: a\r\n\r\n",
 		upgrade         => "GET /x HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\n\r\n",
-		malformed       => "TRACE /x HTTP/1.1\r\nHost: a\r\n\r\n");
+		malformed       => "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n");
 	my $of = sub { $_[0]{"entityapi_http_refused_total{kind=\"$_[1]\"}"} // 0 };
 	my $before = scrape();
 
