@@ -2,12 +2,15 @@
 
 import { Exact } from './text.js'
 
-/** A cell; what a spreadsheet would run is made text. */
+/**
+ * A cell; what a spreadsheet would run is made text. All text is quoted, as some split lines at other characters, too.
+ */
 export function cell(value) {
-  const isPlain = value === null || value === undefined || typeof value !== 'object' || value instanceof Exact
-  const text = isPlain ? String(value ?? '') : JSON.stringify(value)
-  const safe = typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+  if (value === null || value === undefined) return ''
+  if (typeof value === 'number' || typeof value === 'boolean' || value instanceof Exact) return String(value)
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+  return `"${safe.replaceAll('"', '""')}"`
 }
 
 export const line = (values) => `${values.map(cell).join(',')}\r\n`

@@ -119,7 +119,7 @@ export async function files({ user, example, tab, token }) {
     await tab.click('button', 'As CSV')
     await tab.says('saved')
     const csv = await saved(`${plain.collection}.csv`)
-    assert.match(csv, new RegExp(`^id,${plain.label},`))
+    assert.match(csv, new RegExp(`^"id","${plain.label}",`))
     assert.ok(csv.includes(SCRIPT.slice(0, 20).replaceAll('"', '""')), 'quoted as CSV is')
     await tab.click('button', 'Export')
     await tab.click('button', 'As JSON')
