@@ -7,6 +7,7 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "miscadmin.h"
 
 #include "audit/audit_event.h"
 #include "authz/authz.h"
@@ -262,7 +263,8 @@ static int	unreported = 0;		/* requests since then */
  * (entityapi.report_counters) and there is enough to report: what has been
  * added since the last one to plan cache hits and misses, and to requests that
  * found the catalog loaded, and that did not; in this order, with spaces
- * between.
+ * between.  The backend's number follows: behind a pooler the shim looks
+ * whether it is still the same.
  */
 static void
 report_counters(EaRequest *req)
@@ -282,11 +284,12 @@ report_counters(EaRequest *req)
 
 	ea_request_answer(req, "x-entityapi-counters",
 					  psprintf(INT64_FORMAT " " INT64_FORMAT " " INT64_FORMAT
-							   " " INT64_FORMAT,
+							   " " INT64_FORMAT " %d",
 							   now.plan_hits - reported.plan_hits,
 							   now.plan_misses - reported.plan_misses,
 							   now.catalog_hits - reported.catalog_hits,
-							   now.catalog_loads - reported.catalog_loads));
+							   now.catalog_loads - reported.catalog_loads,
+							   MyProcPid));
 	reported = now;
 	reported_at = req->now;
 	unreported = 0;

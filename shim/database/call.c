@@ -5,6 +5,7 @@
  * the connection broke under it, is never repeated; and where it may have
  * written something its client is told so, and not to try again.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,12 @@ struct statement
 };
 
 #define INTERNAL_ERROR "XX000"
+
+/* What backends report: four counts, and their own number. */
+#define BACKEND_NOTE "\nx-entityapi-counters: "
+
+/* The statement that session.c prepares is not there. */
+#define UNDEFINED_STATEMENT "26000"
 
 /* PostgreSQL's word for a function that is not there. */
 #define UNDEFINED_FUNCTION "42883"
@@ -203,6 +210,39 @@ is_end_of_node(const PGresult *result, const char *sqlstate)
 }
 
 /*
+ * Nothing has been called then: what fails within the call has an answer, and
+ * what fails after it is late.
+ */
+static bool
+has_lost_statement(const struct answer *answer)
+{
+	const char *sqlstate = answer->result == NULL || answer->late ? NULL :
+		PQresultErrorField(answer->result, PG_DIAG_SQLSTATE);
+
+	return sqlstate != NULL && strcmp(sqlstate, UNDEFINED_STATEMENT) == 0;
+}
+
+bool
+call_keeps_backend(const struct answer *answer, enum verdict verdict,
+				   int backend)
+{
+	const char *note;
+	int			named;
+
+	if (verdict != VERDICT_ANSWERED)
+		return !has_lost_statement(answer);
+	if (answer->notes == NULL)
+		return true;
+	note = memmem(answer->notes, (size_t) (answer->headers - answer->notes),
+				  BACKEND_NOTE, strlen(BACKEND_NOTE));
+
+	/* older extensions do not name it, and others do now and then */
+	return note == NULL ||
+		sscanf(note + strlen(BACKEND_NOTE), "%*s %*s %*s %*s %d",
+			   &named) != 1 || named == backend;
+}
+
+/*
  * Whether the transaction of a call that has failed may have been committed.
  * An error rolls it back, but at its very end others may have committed their
  * part of it before, and a session that ends there may have been over it.
@@ -232,7 +272,8 @@ verdict_of(PGconn *connection, const struct statement *statement,
 	enum verdict verdict = VERDICT_FAILED;
 	size_t		i;
 
-	if (sqlstate == NULL || is_end_of_node(answer->result, sqlstate))
+	if (sqlstate == NULL || is_end_of_node(answer->result, sqlstate) ||
+		has_lost_statement(answer))
 		verdict = VERDICT_UNAVAILABLE;
 	for (i = 0; i < sizeof(sqlstates) / sizeof(sqlstates[0]) && sqlstate; i++)
 	{
@@ -262,6 +303,7 @@ call_judge(PGconn *connection, const struct statement *statement,
 	const char *message;
 	enum verdict verdict;
 
+	answer->notes = NULL;
 	if (PQresultStatus(answer->result) == PGRES_TUPLES_OK)
 	{
 		if (statement->read(answer))

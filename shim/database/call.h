@@ -64,6 +64,14 @@ extern enum verdict call_judge(PGconn *connection,
 							   const struct request *request,
 							   struct answer *answer);
 
+/*
+ * Whether nothing speaks against it that a call was done by that backend.  The
+ * statement that the backend has prepared may be missing, or another one may
+ * have named itself.
+ */
+extern bool call_keeps_backend(const struct answer *answer,
+							   enum verdict verdict, int backend);
+
 /* The refusal that the client gets then; NULL: it gets the answer. */
 extern const struct refusal *call_refusal(const struct statement *statement,
 										  const struct request *request,

@@ -20,10 +20,12 @@
 #define RECEIVE_WAIT_MS 10
 
 bool
-channel_open(struct channel *channel, PGconn *connection)
+channel_open(struct channel *channel, PGconn *connection, int backend)
 {
 	channel->connection = connection;
 	channel->source.file = PQsocket(connection);
+	channel->backend = backend;
+	channel->is_distrusted = false;
 	channel->count = 0;
 	channel->since = now_micros();
 	channel->given_up = 0;

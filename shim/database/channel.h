@@ -31,6 +31,8 @@ struct channel
 	struct loop_source source;
 	struct pool *pool;
 	PGconn	   *connection;		/* NULL: it has none */
+	int			backend;		/* behind a pooler, or 0 */
+	bool		is_distrusted;	/* that backend may be others' as well */
 	enum pool_lane lane;		/* under which it counts while it is used */
 	int			count;			/* of calls under way */
 	void	   *owners[CHANNEL_DEPTH];	/* NULL: nobody wants the answer */
@@ -60,7 +62,8 @@ enum channel_news
  * Begins with a connection, which is the channel's; and ends.  What libpq has
  * of a large answer is freed by a helper, unless there is none (NULL).
  */
-extern bool channel_open(struct channel *channel, PGconn *connection);
+extern bool channel_open(struct channel *channel, PGconn *connection,
+						 int backend);
 extern void channel_close(struct channel *channel, struct helpers *helpers);
 
 /* Sends one more call; false if that cannot be done. */

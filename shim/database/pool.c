@@ -43,6 +43,7 @@ struct opening
 	bool		is_first;		/* of all */
 	uint64_t	began;
 	PGconn	   *connection;
+	int			backend;		/* of it, behind a pooler; or 0 */
 	const struct trouble *trouble;	/* of the first */
 };
 
@@ -215,7 +216,7 @@ happened(struct loop_source *source, uint32_t events)
 
 /* Gives a new connection its place; there is one. */
 static void
-add(struct pool *pool, PGconn *connection)
+add(struct pool *pool, PGconn *connection, int backend)
 {
 	struct channel *channel = pool->list;
 
@@ -223,7 +224,7 @@ add(struct pool *pool, PGconn *connection)
 		channel++;
 	if (channel == pool->list + pool->most)
 		PQfinish(connection);
-	else if (!channel_open(channel, connection))
+	else if (!channel_open(channel, connection, backend))
 		channel_close(channel, NULL);
 	else
 		watch(channel);
@@ -234,7 +235,8 @@ run(struct task *task)
 {
 	struct opening *opening = (struct opening *) task;
 
-	opening->connection = session_open(&opening->pool->source);
+	opening->connection = session_open(&opening->pool->source,
+									   &opening->backend);
 	metrics_add(opening->connection ? METRIC_CONNECTIONS_OPENED :
 				METRIC_CONNECTIONS_FAILED, 1);
 	if (opening->is_first)
@@ -258,7 +260,7 @@ done(struct task *task)
 	if (opening->connection != NULL)
 	{
 		pool->failed = pool->failed_at = 0;
-		add(pool, opening->connection);
+		add(pool, opening->connection, opening->backend);
 	}
 	else
 	{
@@ -344,8 +346,9 @@ pool_idle(struct pool *pool, enum pool_lane lane, bool writes)
 	}
 	while ((channel = find_idle(pool)) != NULL)
 	{
-		if (now_micros() < channel->since + ALIVE_MICROS ||
-			channel_is_alive(channel))
+		if (!channel->is_distrusted &&
+			(now_micros() < channel->since + ALIVE_MICROS ||
+			 channel_is_alive(channel)))
 		{
 			channel->lane = lane;
 			return channel;
@@ -474,6 +477,20 @@ look_at_given_up(struct channel *channel, uint64_t now)
 				  "a session that was given up has not ended in time");
 	if (late || (channel_may_hold(channel) && channel_has_ended(channel)))
 		discard(channel);
+}
+
+/* What is under way may still end well. */
+void
+pool_distrust(struct pool *pool)
+{
+	long		i;
+
+	if (atomic_exchange(&pool->source.pooler_is_fine, false))
+		log_event(LOG_ERROR, "database", NULL, NULL,
+				  "a session has not kept its backend (%s)",
+				  trouble_pooler.text);
+	for (i = 0; i < pool->most; i++)
+		pool->list[i].is_distrusted = true;
 }
 
 void

@@ -87,6 +87,12 @@ extern void pool_take_away(struct channel *channel, int first, pool_rest rest,
 extern void pool_give_up(struct channel *channel);
 
 /*
+ * A session behind a pooler has not kept its backend: none is used any more,
+ * and the pooler is tried anew.
+ */
+extern void pool_distrust(struct pool *pool);
+
+/*
  * In each turn of the loop: looks at channels that may hold something, and
  * calls "busy" for each with calls under way.
  */

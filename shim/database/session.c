@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "database/pooler.h"
 #include "database/session.h"
 
 #define HANDLE_SQL "select entityapi.handle($1)"
@@ -14,6 +15,9 @@
 /* Type of its parameter, by the fixed oid of pg_type. */
 #define OID_BYTEA 17
 
+/* Another session has prepared it in this backend. */
+#define DUPLICATE_STATEMENT "42P05"
+
 /* Failures to connect are logged at most once in this time. */
 #define LOG_INTERVAL_MICROS 1000000
 
@@ -24,19 +28,21 @@ ignore_notice(void *argument, const PGresult *result)
 	(void) result;
 }
 
+/* The reason is looked for, unless it is known. */
 static void
-log_failure(struct session_source *source, const char *what, const char *why)
+log_failure(struct session_source *source, const char *what, const char *why,
+			const struct trouble *trouble)
 {
 	uint64_t	now = now_micros();
 	uint64_t	before = atomic_load(&source->logged_at);
-	const struct trouble *trouble = NULL;
 	int			length = (int) strlen(why);
 
+	atomic_store(&source->pooler_is_fine, false);
 	if (before != 0 && now - before < LOG_INTERVAL_MICROS)
 		return;
 	if (!atomic_compare_exchange_strong(&source->logged_at, &before, now))
 		return;
-	if (source->kind == SESSION_PRIMARY)
+	if (trouble == NULL && source->kind == SESSION_PRIMARY)
 		trouble = trouble_find(source->config);
 	atomic_store(&source->trouble, trouble);
 	while (length > 0 && why[length - 1] == '\n')
@@ -95,7 +101,8 @@ tell_settings(struct session_source *source, PGconn *connection)
 
 /* Settings of the session, and the one prepared statement. */
 static bool
-prepare_session(struct session_source *source, PGconn *connection)
+prepare_session(struct session_source *source, PGconn *connection,
+				bool has_pooler)
 {
 	static const Oid types[] = {OID_BYTEA};
 	char		timeout[64];
@@ -119,7 +126,7 @@ prepare_session(struct session_source *source, PGconn *connection)
 		  !set_up(connection, "set entityapi.asks_primary = on"))))
 	{
 		log_failure(source, "cannot set up a session",
-					PQerrorMessage(connection));
+					PQerrorMessage(connection), NULL);
 		return false;
 	}
 
@@ -128,9 +135,13 @@ prepare_session(struct session_source *source, PGconn *connection)
 	if (!fine)
 	{
 		const char *why = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+		const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+		bool		is_used = has_pooler && sqlstate != NULL &&
+			strcmp(sqlstate, DUPLICATE_STATEMENT) == 0;
 
 		log_failure(source, "cannot prepare entityapi.handle",
-					why ? why : PQerrorMessage(connection));
+					why ? why : PQerrorMessage(connection),
+					is_used ? &trouble_pooler : NULL);
 	}
 	PQclear(result);
 	if (fine)
@@ -138,8 +149,27 @@ prepare_session(struct session_source *source, PGconn *connection)
 	return fine && set_up(connection, "set client_min_messages = error");
 }
 
+/*
+ * Whether a session there has its backend for itself.  With a server it has;
+ * a pooler is tried, until it has been found to leave it.
+ */
+static bool
+is_own(struct session_source *source, PGconn *connection, int backend)
+{
+	if (backend == 0 || atomic_load(&source->pooler_is_fine))
+		return true;
+	if (pooler_shares(connection, source->conninfo))
+	{
+		log_failure(source, "cannot use a session",
+					"its backend is not its own", &trouble_pooler);
+		return false;
+	}
+	atomic_store(&source->pooler_is_fine, true);
+	return true;
+}
+
 PGconn *
-session_open(struct session_source *source)
+session_open(struct session_source *source, int *backend)
 {
 	/* of several hosts the one that can write; the string may say otherwise */
 	const char *names[] =
@@ -162,12 +192,14 @@ session_open(struct session_source *source)
 	{
 		log_failure(source, "cannot connect",
 					connection ? PQerrorMessage(connection) :
-					"out of memory");
+					"out of memory", NULL);
 		PQfinish(connection);
 		return NULL;
 	}
 	PQsetNoticeReceiver(connection, ignore_notice, NULL);
-	if (!prepare_session(source, connection) ||
+	*backend = pooler_backend(connection);
+	if (!is_own(source, connection, *backend) ||
+		!prepare_session(source, connection, *backend != 0) ||
 		PQsetnonblocking(connection, 1) != 0)
 	{
 		PQfinish(connection);

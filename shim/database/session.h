@@ -31,9 +31,13 @@ struct session_source
 	atomic_uint_fast64_t logged_at;
 	_Atomic(const struct trouble *) trouble;	/* of that time */
 	atomic_bool settings_told;	/* those that do not hold */
+	atomic_bool pooler_is_fine; /* it was tried; nothing has failed since */
 };
 
-/* Waits for it; NULL after a line in the log. */
-extern PGconn *session_open(struct session_source *source);
+/*
+ * Waits for it; NULL after a line in the log.  Behind a pooler that was found
+ * to leave a session its backend, *backend is its number, or else 0.
+ */
+extern PGconn *session_open(struct session_source *source, int *backend);
 
 #endif							/* SESSION_H */

@@ -3,14 +3,13 @@
  * is asked again in a way that gives SQLSTATEs, and then for what the service
  * needs, in the order in which it would fail.
  */
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include <libpq-fe.h>
 
 #include "base/clock.h"
+#include "database/brief.h"
 #include "database/trouble.h"
 
 /* How long finding the reason may take, beside as long for one statement. */
@@ -62,6 +61,14 @@ static const struct trouble troubles[] =
 	{"57P01", "STARTING", "PostgreSQL is stopping", false}
 };
 
+const struct trouble trouble_pooler =
+{
+	NULL, "SESSION_POOLING_NEEDED",
+	"a pooler gives the backend of a session to others: have it pool by"
+	" sessions, as PgBouncer with pool_mode = session and server_reset_query ="
+	" DISCARD ALL, or name the server itself in \"database\"", false
+};
+
 static const struct trouble *
 by_sqlstate(const char *sqlstate)
 {
@@ -96,35 +103,16 @@ by_message(const char *message)
 	return NULL;
 }
 
-/* Connects; others wait meanwhile, so a server that is slow is not heard. */
+/* Others wait meanwhile, so a server that is slow is not heard. */
 static PGconn *
-connect_verbosely(const struct config *config)
+connect_verbosely(const struct config *config, uint64_t deadline)
 {
 	const char *names[] =
 	{"target_session_attrs", "dbname", "application_name", NULL};
 	const char *values[] =
 	{"any", config->database, "entityapi-shim-trouble", NULL};
-	uint64_t	deadline = now_micros() + PATIENCE_MICROS;
-	PGconn	   *connection = PQconnectStartParams(names, values, 1);
-	PostgresPollingStatusType next = PGRES_POLLING_WRITING;
 
-	if (connection == NULL || PQstatus(connection) == CONNECTION_BAD)
-		return connection;
-	PQsetErrorVerbosity(connection, PQERRORS_VERBOSE);
-	while (next == PGRES_POLLING_READING || next == PGRES_POLLING_WRITING)
-	{
-		struct pollfd socket = {
-			.fd = PQsocket(connection),
-			.events = next == PGRES_POLLING_READING ? POLLIN : POLLOUT
-		};
-		uint64_t	now = now_micros();
-
-		if (now >= deadline ||
-			poll(&socket, 1, (int) ((deadline - now) / 1000) + 1) < 0)
-			break;
-		next = PQconnectPoll(connection);
-	}
-	return connection;
+	return brief_connect(names, values, deadline);
 }
 
 /* Whether a version, "1.2", is less than this program's. */
@@ -142,11 +130,12 @@ is_older(const char *version)
 static const struct trouble *
 look(PGconn *connection)
 {
-	PGresult   *row;
+	PGresult   *row = brief_ask(connection, LOOK_SQL,
+								now_micros() + PATIENCE_MICROS);
 	const struct trouble *trouble = NULL;
 
-	PQclear(PQexec(connection, "set statement_timeout = 1000"));
-	row = PQexec(connection, LOOK_SQL);
+	if (row == NULL)
+		return NULL;
 	if (PQresultStatus(row) != PGRES_TUPLES_OK)
 	{
 		const char *sqlstate = PQresultErrorField(row, PG_DIAG_SQLSTATE);
@@ -168,7 +157,8 @@ look(PGconn *connection)
 const struct trouble *
 trouble_find(const struct config *config)
 {
-	PGconn	   *connection = connect_verbosely(config);
+	PGconn	   *connection = connect_verbosely(config, now_micros() +
+											   PATIENCE_MICROS);
 	const struct trouble *trouble = PQstatus(connection) == CONNECTION_OK ?
 		look(connection) : by_message(PQerrorMessage(connection));
 

@@ -14,6 +14,9 @@ struct trouble
 	bool		may_serve;		/* sessions can be had all the same */
 };
 
+/* A pooler does not leave a session its backend: found by pooler.h. */
+extern const struct trouble trouble_pooler;
+
 /*
  * Looks for the reason on a connection of its own to the primary, for a second
  * or two at most.  NULL: nobody answers there, or nothing is wrong.

@@ -297,6 +297,9 @@ judge(struct channel *channel, struct exchange *exchange, PGresult *result)
 	}
 	verdict = call_judge(channel->connection, statement, &exchange->request,
 						 answer);
+	if (channel->backend != 0 &&
+		!call_keeps_backend(answer, verdict, channel->backend))
+		pool_distrust(channel->pool);
 	if (is_behind && verdict == VERDICT_ANSWERED && answer->status >= 400)
 	{
 		do_alone(exchange, CHANNEL_HOLD_MICROS);
