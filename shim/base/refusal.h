@@ -63,7 +63,7 @@ struct refusal
 	REFUSAL(bad_line, 400, "MALFORMED_REQUEST", "Malformed request", \
 			"The request line or a header line is not well-formed.") \
 	REFUSAL(bad_target, 400, "MALFORMED_REQUEST", "Malformed request", \
-			"The target of the request must be an absolute path.") \
+			"The target of the request must be an absolute path, in UTF-8.") \
 	REFUSAL(bad_encoding, 400, "MALFORMED_REQUEST", "Malformed request", \
 			"A header is not valid UTF-8.") \
 	REFUSAL(bad_host, 400, "MALFORMED_REQUEST", "Malformed request", \

@@ -110,6 +110,7 @@ read_absolute(struct head *head)
 static const struct refusal *
 read_target(struct head *head, const struct config *config)
 {
+	unsigned char bits = 0;
 	size_t		i;
 
 	if (head->target_length > (size_t) config->max_url)
@@ -118,11 +119,14 @@ read_target(struct head *head, const struct config *config)
 	{
 		unsigned char c = (unsigned char) head->target[i];
 
+		bits |= c;
 		if (c <= ' ' || c == 0x7f)
 			return &refusal_bad_line;
 		if (c == '#')
 			return &refusal_bad_target;
 	}
+	if (bits > 0x7f && !utf8_is_valid(head->target, head->target_length))
+		return &refusal_bad_target;
 	return (head->target_length > 0 && head->target[0] == '/') ||
 		read_absolute(head) ? NULL : &refusal_bad_target;
 }

@@ -72,6 +72,8 @@ my @refused = (
 	[ 'a line without a colon', 400, $get . $host . "nonsense\r\n\r\n" ],
 	[ 'a strange header name', 400, $get . $host . "X(A): 1\r\n\r\n" ],
 	[ 'a header that is not UTF-8', 400, $get . $host . "X-A: \xc3\x28\r\n\r\n" ],
+	[ 'a target that is not UTF-8', 400, "GET /\xff HTTP/1.1\r\n$host\r\n" ],
+	[ 'a query that is not UTF-8', 400, "GET /x?a=\xc0\xaf HTTP/1.1\r\n$host\r\n" ],
 	[ 'an overlong header', 400, $get . $host . "X-A: \xc0\xaf\r\n\r\n" ],
 	[ 'a control character', 400, $get . $host . "X-A: a\x01b\r\n\r\n" ],
 	[ 'a NUL', 400, $get . $host . "X-A: a\x00b\r\n\r\n" ],
