@@ -10,6 +10,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "catalog/pg_type.h"
 #include "common/int.h"
 #include "fmgr.h"
@@ -35,8 +37,8 @@
 /* Digits of a year: that of the last date is 5874897. */
 #define MAX_YEAR_DIGITS 7
 
-/* Digits of microseconds. */
-#define MAX_FRACTION 6
+/* Digits of a fraction of a second: picoseconds are read, and rounded. */
+#define MAX_FRACTION 12
 
 /* Text */
 
@@ -330,27 +332,43 @@ take_minutes(const char **at, const char *end, int *minutes)
 	return true;
 }
 
-/* hh:mm:ss[.ffffff] in microseconds (RFC 3339 "partial-time"). */
+/*
+ * One to MAX_FRACTION digits of a second, in microseconds.  PostgreSQL's input
+ * rounds the double that is nearest to the fraction, times a million, and an
+ * exact half to the even number.  A quotient of whole numbers that doubles
+ * hold is that double too, whatever the locale says of points.
+ */
+static bool
+take_fraction(const char **at, const char *end, int64 *fraction)
+{
+	int			digits = count_digits(*at, end);
+	int64		number = 0;
+	int64		unit = 1;
+
+	if (digits == 0 || digits > MAX_FRACTION)
+		return false;
+	for (; digits > 0; digits--, (*at)++)
+	{
+		number = number * 10 + (**at - '0');
+		unit *= 10;
+	}
+	*fraction = (int64) rint((double) number / (double) unit * 1000000);
+	return true;
+}
+
+/* hh:mm:ss[.fff] in microseconds (RFC 3339 "partial-time"). */
 static bool
 take_time(const char **at, const char *end, int64 *time)
 {
 	int			minutes;
 	int			second;
-	int			fraction = 0;
+	int64		fraction = 0;
 
 	if (!take_minutes(at, end, &minutes) || !take_char(at, end, ':') ||
 		!take_digits(at, end, 2, &second) || second > 59)
 		return false;
-	if (take_char(at, end, '.'))
-	{
-		int			digits = count_digits(*at, end);
-
-		if (digits > MAX_FRACTION ||
-			!take_digits(at, end, digits, &fraction) || digits == 0)
-			return false;
-		for (; digits < MAX_FRACTION; digits++)
-			fraction *= 10;
-	}
+	if (take_char(at, end, '.') && !take_fraction(at, end, &fraction))
+		return false;
 	*time = minutes * USECS_PER_MINUTE + second * USECS_PER_SEC + fraction;
 	return true;
 }
@@ -394,8 +412,8 @@ write_date(StringInfo buf, Datum value)
 }
 
 /*
- * RFC 3339 "date-time", at most microseconds, no leap second: the day, and
- * microseconds from its beginning in UTC.
+ * RFC 3339 "date-time", without a leap second: the day, and microseconds from
+ * its beginning in UTC, which rounding may lead into the next day.
  */
 static bool
 take_datetime(const char *at, const char *end, bool odd, bool in_document,
@@ -417,6 +435,19 @@ take_datetime(const char *at, const char *end, bool odd, bool in_document,
 	return true;
 }
 
+/* The fault of a text that is no date-time. */
+static const char *
+datetime_fault(const char *in, int len)
+{
+	const char *end = in + len;
+	const char *point = memchr(in, '.', len);
+
+	return point != NULL && count_digits(point + 1, end) > MAX_FRACTION ?
+		"must have at most 12 digits of a fraction of a second" :
+		"must be a date-time of the form 2026-11-20T17:29:00.123456Z or with "
+		"an offset such as +02:00";
+}
+
 /* The year of the instant in UTC has four digits too. */
 static bool
 read_datetime(const char *in, int len, bool in_document, Datum *value,
@@ -426,9 +457,7 @@ read_datetime(const char *in, int len, bool in_document, Datum *value,
 	int64		time;
 
 	if (!take_datetime(in, in + len, false, in_document, &number, &time))
-		return ea_types_refuse(why, "must be a date-time of the form "
-							   "2026-11-20T17:29:00.123456Z "
-							   "or with an offset such as +02:00");
+		return ea_types_refuse(why, datetime_fault(in, len));
 	time += number * USECS_PER_DAY;
 	if (time < ea_calendar_number(1, 1, 1) * USECS_PER_DAY ||
 		time >= ea_calendar_number(10000, 1, 1) * USECS_PER_DAY)
