@@ -136,6 +136,8 @@ SELECT pg_temp.send(NULL, 'POST', '/auth/refresh', json_build_object('refreshTok
 INSERT INTO token SELECT 'old', access, refresh FROM token WHERE name = 'eve';
 SELECT pg_temp.keep('eve');
 SELECT pg_temp.send(NULL, 'POST', '/auth/refresh', json_build_object('refreshToken', refresh)::text) FROM token WHERE name = 'old';
+SELECT pg_temp.send(NULL, 'POST', '/auth/refresh', json_build_object('refreshToken', refresh)::text) FROM token WHERE name = 'eve';
+SELECT pg_temp.send(NULL, 'POST', '/auth/refresh', json_build_object('refreshToken', refresh)::text) FROM token WHERE name = 'old';
 SELECT pg_temp.send('eve', 'GET', '/auth/me');
 SELECT pg_temp.send('eve', 'PATCH', '/auth/me', '{"profile": {}}');
 SELECT pg_temp.send(NULL, 'GET', '/auth/me');

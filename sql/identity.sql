@@ -325,15 +325,21 @@ SELECT length(access) <= 8192, pg_temp.decode64(split_part(access, '.', 2))::jso
 SELECT length(pg_temp.call('uemit', 'GET', '/auth/me'));
 UPDATE entityapi.account SET security_attributes = '{}', profile = '{}' WHERE id = pg_temp.id_of(U&'\00FCmit');
 
-\echo === Refresh: each token once, an old one ends the session
+\echo === Refresh: an old token gets its successor again, until that is used, and then ends the session
+SELECT set_config('entityapi.clock', now()::text, false) IS NOT NULL;
 SELECT pg_temp.login('u1', U&'\00FCmit', 'uemit has another one');
 SELECT pg_temp.refresh('u2', 'u1');
 SELECT pg_temp.call('u1', 'GET', '/auth/me') LIKE '200 %', pg_temp.call('u2', 'GET', '/auth/me') LIKE '200 %';
+SELECT pg_temp.refresh('again', 'u1');
+SELECT count(DISTINCT refresh) = 1 AS same, count(DISTINCT access) = 2 AS others, bool_and(answer LIKE '200 %') AS good
+FROM token, LATERAL pg_temp.call(name, 'GET', '/auth/me') answer WHERE name IN ('u2', 'again');
+SELECT pg_temp.refresh('u2', 'u2');
 SELECT pg_temp.refresh('none', 'u1');
 SELECT headers->>'www-authenticate' FROM answer;
 SELECT pg_temp.call('u1', 'GET', '/auth/me');
 SELECT pg_temp.call('u2', 'GET', '/auth/me');
 SELECT pg_temp.refresh('none', 'u2');
+RESET entityapi.clock;
 SELECT pg_temp.call('uemit', 'GET', '/auth/me') LIKE '200 %' AS other_session_lives;
 SELECT pg_temp.call(NULL, 'POST', '/auth/refresh', json_build_object('refreshToken', t)::text)
 FROM token, LATERAL (VALUES (access), (''), ('ear_'), (left(refresh, -1) || '!'),

@@ -7,13 +7,12 @@
  */
 #include "postgres.h"
 
-#include "common/hmac.h"
-#include "common/sha2.h"
 #include "utils/timestamp.h"
 
 #include "base/base64url.h"
 #include "base/compat.h"
 #include "base/jsonfmt.h"
+#include "base/sha256.h"
 #include "identity/jwt.h"
 
 #define TOKEN_TYPE "at+jwt"
@@ -24,25 +23,6 @@
 /* A header is flat; what this service has signed is only as deep as long. */
 #define HEADER_DEPTH 1
 #define CLAIMS_DEPTH EA_JWT_MAX_LENGTH
-
-static void
-compute_signature(const EaJwtKey *key, const char *input, int len,
-				  uint8 *signature)
-{
-	pg_hmac_ctx *ctx = pg_hmac_create(PG_SHA256);
-
-	if (ctx == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
-	if (pg_hmac_init(ctx, key->secret, key->secret_len) < 0 ||
-		pg_hmac_update(ctx, (const uint8 *) input, len) < 0 ||
-		pg_hmac_final(ctx, signature, PG_SHA256_DIGEST_LENGTH) < 0)
-	{
-		pg_hmac_free(ctx);
-		elog(ERROR, "could not compute a token signature");
-	}
-	pg_hmac_free(ctx);
-}
 
 char *
 ea_jwt_sign(const EaJwtKey *key, const char *payload, int len, int *token_len)
@@ -59,7 +39,8 @@ ea_jwt_sign(const EaJwtKey *key, const char *payload, int len, int *token_len)
 	ea_base64url_encode(&token, header.data, header.len);
 	appendStringInfoChar(&token, '.');
 	ea_base64url_encode(&token, payload, len);
-	compute_signature(key, token.data, token.len, signature);
+	ea_sha256_hmac(key->secret, key->secret_len, token.data, token.len,
+				   signature);
 	appendStringInfoChar(&token, '.');
 	ea_base64url_encode(&token, signature, sizeof(signature));
 	pfree(header.data);
@@ -132,7 +113,8 @@ ea_jwt_verify(const char *token, int len, EaJwtLookup lookup, void *arg)
 	given = ea_base64url_decode(second + 1, end - (second + 1), &given_len);
 	if (given == NULL || given_len != sizeof(expected))
 		return NULL;
-	compute_signature(key, token, second - token, expected);
+	ea_sha256_hmac(key->secret, key->secret_len, token, second - token,
+				   expected);
 	if (ea_compat_timingsafe_bcmp(given, expected, sizeof(expected)) != 0)
 		return NULL;
 	return parse_segment(first + 1, second - (first + 1), CLAIMS_DEPTH);

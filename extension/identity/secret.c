@@ -1,7 +1,7 @@
 /*
- * The secret has 256 random bits, so a plain SHA-256 of it is as good as a
- * slow hash would be.  The checksum is CRC-32 (IEEE 802.3) of all characters
- * before it.
+ * The secret has 256 bits that are random, or a key's HMAC of such, so a plain
+ * SHA-256 of it is as good as a slow hash would be.  The checksum is CRC-32
+ * (IEEE 802.3) of all characters before it.
  */
 #include "postgres.h"
 
@@ -45,16 +45,21 @@ write_base62(uint8 *number, int len, char *out, int ndigits)
 }
 
 static void
-write_random(int nbytes, char *out, int ndigits)
+fill_random(uint8 *bytes, int n)
 {
-	uint8		random[BODY_BYTES];
-
-	Assert(nbytes <= sizeof(random));
-	if (!pg_strong_random(random, nbytes))
+	if (!pg_strong_random(bytes, n))
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("could not generate random values")));
-	write_base62(random, nbytes, out, ndigits);
+}
+
+static void
+write_random_id(char *out)
+{
+	uint8		random[ID_BYTES];
+
+	fill_random(random, sizeof(random));
+	write_base62(random, sizeof(random), out, EA_SECRET_ID_LEN);
 }
 
 static void
@@ -80,20 +85,58 @@ split_secret(EaSecret *secret, const char *str)
 	ea_sha256(str + BODY_OFFSET, EA_SECRET_BODY_LEN, secret->hash);
 }
 
-char *
-ea_secret_make(EaSecret *secret, const char *prefix)
+/* Destroys the body. */
+static char *
+put_together(EaSecret *secret, const char *prefix, const char *id,
+			 uint8 *body)
 {
 	char	   *str = palloc(EA_SECRET_LEN + 1);
 
-	Assert(strlen(prefix) == EA_SECRET_PREFIX_LEN - 1);
 	memcpy(str, prefix, EA_SECRET_PREFIX_LEN - 1);
 	str[EA_SECRET_PREFIX_LEN - 1] = '_';
-	write_random(ID_BYTES, str + ID_OFFSET, EA_SECRET_ID_LEN);
-	write_random(BODY_BYTES, str + BODY_OFFSET, EA_SECRET_BODY_LEN);
+	memcpy(str + ID_OFFSET, id, EA_SECRET_ID_LEN);
+	write_base62(body, BODY_BYTES, str + BODY_OFFSET, EA_SECRET_BODY_LEN);
 	write_checksum(str, CRC_OFFSET, str + CRC_OFFSET);
 	str[EA_SECRET_LEN] = '\0';
 	split_secret(secret, str);
 	return str;
+}
+
+char *
+ea_secret_make(EaSecret *secret, const char *prefix)
+{
+	char		id[EA_SECRET_ID_LEN];
+	uint8		body[BODY_BYTES];
+
+	Assert(strlen(prefix) == EA_SECRET_PREFIX_LEN - 1);
+	write_random_id(id);
+	fill_random(body, sizeof(body));
+	return put_together(secret, prefix, id, body);
+}
+
+/*
+ * No signature of an access token is the HMAC of such a text, although it has
+ * the same key: signed is what begins with base64url of "{", which is "ey".
+ */
+char *
+ea_secret_follow(EaSecret *secret, const EaJwtKey *key, const char *before,
+				 const char *id)
+{
+	char		new_id[EA_SECRET_ID_LEN];
+	uint8		body[BODY_BYTES];
+	char	   *input;
+
+	StaticAssertStmt(BODY_BYTES == PG_SHA256_DIGEST_LENGTH,
+					 "a body is an HMAC");
+	if (id == NULL)
+	{
+		write_random_id(new_id);
+		id = new_id;
+	}
+	input = psprintf("after %.*s: %.*s", EA_SECRET_LEN, before,
+					 EA_SECRET_ID_LEN, id);
+	ea_sha256_hmac(key->secret, key->secret_len, input, strlen(input), body);
+	return put_together(secret, before, id, body);
 }
 
 bool
@@ -129,7 +172,7 @@ ea_secret_word(void)
 {
 	char	   *word = palloc(EA_SECRET_ID_LEN + 1);
 
-	write_random(ID_BYTES, word, EA_SECRET_ID_LEN);
+	write_random_id(word);
 	word[EA_SECRET_ID_LEN] = '\0';
 	return word;
 }

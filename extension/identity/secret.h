@@ -9,6 +9,7 @@
 #define EA_SECRET_H
 
 #include "base/sha256.h"
+#include "identity/jwt.h"
 
 /* Prefixes; all have the same length. */
 #define EA_SECRET_REFRESH "ear"
@@ -35,6 +36,15 @@ typedef struct EaSecret
  * that will ever be, palloc'd.
  */
 extern char *ea_secret_make(EaSecret *secret, const char *prefix);
+
+/*
+ * The same of one that follows another, of its kind: its secret is the HMAC,
+ * by a key, of the text of the other and of its own id, which is a new one if
+ * that is NULL.  So it comes out again from the same, and nobody who lacks
+ * either the key or the other's text can tell it.
+ */
+extern char *ea_secret_follow(EaSecret *secret, const EaJwtKey *key,
+							  const char *before, const char *id);
 
 /* Read what a client sent; false unless form and checksum are right. */
 extern bool ea_secret_read(EaSecret *secret, const char *prefix,

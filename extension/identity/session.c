@@ -11,7 +11,6 @@
 #include "base/jsonfmt.h"
 #include "base/uuid.h"
 #include "engine/exec.h"
-#include "identity/secret.h"
 #include "identity/session.h"
 #include "identity/signing_keys.h"
 #include "write/written.h"
@@ -96,30 +95,26 @@ access_token(EaRequest *req, const EaAccount *account,
 	elog(ERROR, "an access token would be too long");
 }
 
-/* The next refresh token of a session; the text of which only a hash stays. */
-static char *
-refresh_token(EaRequest *req, const pg_uuid_t *session,
-			  TimestampTz session_end)
+void
+ea_session_add(EaRequest *req, const pg_uuid_t *session,
+			   TimestampTz expires_at, const EaSecret *secret)
 {
-	EaSecret	secret;
-	char	   *token = ea_secret_make(&secret, EA_SECRET_REFRESH);
 	TimestampTz idle_end = seconds_later(req->now, ea_guc_refresh_idle_ttl);
 
 	if (ea_exec_write("INSERT INTO entityapi.refresh_token"
 					  " (id, session_id, secret_hash, expires_at)"
 					  " VALUES ($1, $2, $3, $4)",
-					  ea_params(EA_TEXT(secret.id), EA_UUID(session),
-								EA_BYTEA(ea_sha256_stored(secret.hash)),
+					  ea_params(EA_TEXT(secret->id), EA_UUID(session),
+								EA_BYTEA(ea_sha256_stored(secret->hash)),
 								EA_TIMESTAMP(Min(idle_end,
-												 session_end)))) != 1)
+												 expires_at)))) != 1)
 		ea_written_refuse("entityapi.refresh_token");
-	return token;
 }
 
 void
 ea_session_continue(EaRequest *req, const EaAccount *account,
-					const pg_uuid_t *session, TimestampTz expires_at,
-					bool forced)
+					const pg_uuid_t *session, bool forced,
+					const char *refresh_token)
 {
 	int			ttl = forced ? ea_guc_forced_token_ttl :
 		ea_guc_access_token_ttl;
@@ -127,8 +122,7 @@ ea_session_continue(EaRequest *req, const EaAccount *account,
 	ea_jsonfmt_put(req->out, "{'accessToken':%q",
 				   access_token(req, account, session, forced, ttl));
 	ea_jsonfmt_put(req->out, ",'refreshToken':%q,'tokenType':'Bearer',"
-				   "'expiresIn':%d%s}",
-				   refresh_token(req, session, expires_at), ttl,
+				   "'expiresIn':%d%s}", refresh_token, ttl,
 				   forced ? ",\"forcePasswordChange\":true" : "");
 	req->status = 200;
 }
@@ -155,11 +149,14 @@ void
 ea_session_begin(EaRequest *req, const EaAccount *account)
 {
 	TimestampTz expires_at = seconds_later(req->now, ea_guc_refresh_max_ttl);
+	EaSecret	secret;
+	char	   *token = ea_secret_make(&secret, EA_SECRET_REFRESH);
 	pg_uuid_t	session;
 
 	insert_session(req, account, expires_at, &session);
-	ea_session_continue(req, account, &session, expires_at,
-						account->principal.force_change);
+	ea_session_add(req, &session, expires_at, &secret);
+	ea_session_continue(req, account, &session,
+						account->principal.force_change, token);
 }
 
 void

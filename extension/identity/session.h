@@ -6,6 +6,7 @@
 #define EA_SESSION_H
 
 #include "identity/account.h"
+#include "identity/secret.h"
 
 /*
  * Begin a session for an account and answer with its first pair of tokens
@@ -13,10 +14,17 @@
  */
 extern void ea_session_begin(EaRequest *req, const EaAccount *account);
 
-/* Answer with a further pair of a session that ends at a given time (200). */
+/* Store a refresh token of a session that ends at a given time. */
+extern void ea_session_add(EaRequest *req, const pg_uuid_t *session,
+						   TimestampTz expires_at, const EaSecret *secret);
+
+/*
+ * Answer with a pair of a session, of this refresh token and a new access
+ * token (200).
+ */
 extern void ea_session_continue(EaRequest *req, const EaAccount *account,
-								const pg_uuid_t *session,
-								TimestampTz expires_at, bool forced);
+								const pg_uuid_t *session, bool forced,
+								const char *refresh_token);
 
 /*
  * Begin a session of a service account and answer with its only token (200):

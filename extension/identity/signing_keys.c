@@ -10,6 +10,7 @@
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -185,6 +186,19 @@ ea_signing_keys_find(const char *kid, void *arg)
 		return NULL;
 	}
 	return NULL;
+}
+
+bool
+ea_signing_keys_any(bool (*fits) (const EaJwtKey *key, void *arg), void *arg)
+{
+	load_keys();
+	for (RingKey *entry = ring; entry; entry = entry->next)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (fits(&entry->key, arg))
+			return true;
+	}
+	return false;
 }
 
 uint64

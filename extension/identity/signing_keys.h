@@ -19,6 +19,13 @@ extern const EaJwtKey *ea_signing_keys_signer(TimestampTz now);
 extern const EaJwtKey *ea_signing_keys_find(const char *kid, void *arg);
 
 /*
+ * Try keys that are not revoked, newest first and retired ones too, until one
+ * fits; false if none does.  fits() runs no statement.
+ */
+extern bool ea_signing_keys_any(bool (*fits) (const EaJwtKey *key, void *arg),
+								void *arg);
+
+/*
  * Which keys there are: a number other than 0 that changes when they do, and
  * may at other times.
  */

@@ -112,12 +112,16 @@ CREATE TABLE entityapi.session (
 
 CREATE INDEX session_account_id ON entityapi.session (account_id);
 
+-- One that was exchanged names its successor, and has a hash of itself and the
+-- address that it came from, by which nobody finds the address without it.
 CREATE TABLE entityapi.refresh_token (
 	id text COLLATE "C" PRIMARY KEY,
 	session_id uuid NOT NULL REFERENCES entityapi.session ON DELETE CASCADE,
 	secret_hash bytea NOT NULL,
 	expires_at timestamptz NOT NULL,
-	used_at timestamptz
+	used_at timestamptz,
+	used_from bytea,
+	successor_id text COLLATE "C"
 );
 
 CREATE INDEX refresh_token_session_id ON entityapi.refresh_token (session_id);

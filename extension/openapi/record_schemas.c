@@ -41,7 +41,10 @@ static const EaApiComponent others[] = {
 	{"schemas/TokenPair",
 		"{'type':'object','required':['accessToken','refreshToken',"
 		"'tokenType','expiresIn'],'properties':{'accessToken':{'type':"
-		"'string'},'refreshToken':{'type':'string'},'tokenType':{'type':"
+		"'string'},'refreshToken':{'type':'string','description':'Works once; "
+		"sent again from the same address within 10 seconds it gives the same "
+		"successor, as long as that is unused. Used in any other way it ends "
+		"the session.'},'tokenType':{'type':"
 		"'string','const':'Bearer'},'expiresIn':{'type':'integer',"
 		"'description':'Seconds'},'forcePasswordChange':{'type':'boolean',"
 	"'const':true,'description':'The password must be changed first'}}}"},

@@ -109,6 +109,8 @@ subtest 'failed logins look alike' => sub {
 };
 
 subtest 'parallel refreshes of one token' => sub {
+	# no time passes: for some seconds a token may be sent again
+	$cluster->set('entityapi.clock' => $cluster->psql('select now()'));
 	my $pair = login('änn', $ann->{password});
 	my $body = "{\"refreshToken\":\"$pair->{refreshToken}\"}";
 	my @sockets = map {
@@ -125,14 +127,15 @@ subtest 'parallel refreshes of one token' => sub {
 	my %statuses;
 	$statuses{ m{^HTTP/1\.1 (\d+)} ? $1 : 'none' }++ for @answers;
 
-	is($statuses{200}, 1, 'one succeeds') or diag explain \%statuses;
-	is(($statuses{401} // 0) + ($statuses{503} // 0), 19, 'the others do not, and nothing breaks')
+	cmp_ok($statuses{200}, '>=', 1, 'they succeed') or diag explain \%statuses;
+	is($statuses{200} + ($statuses{503} // 0), 20, 'where the service is not busy, and nothing breaks')
 	  or diag explain \%statuses;
 	is( $cluster->psql(
 			'select count(*) filter (where used_at is null) from entityapi.refresh_token'
 			  . ' where session_id = (select session_id from entityapi.refresh_token'
 			  . " where id = '" . substr($pair->{refreshToken}, 4, 22) . "')"),
 		1, 'there is one successor');
+	$cluster->set('entityapi.clock' => undef);
 };
 
 subtest 'reuse is noticed after a restart' => sub {
@@ -140,13 +143,14 @@ subtest 'reuse is noticed after a restart' => sub {
 	my $second = refresh($first);
 
 	is($second->{status}, 200, 'refreshed');
-	push @secrets, @{ $second->{json} }{qw(accessToken refreshToken)};
+	my $third = refresh($second->{json});
+	push @secrets, map { @{ $_->{json} }{qw(accessToken refreshToken)} } $second, $third;
 	$cluster->restart;
-	EntityApi::Test::wait_until(30, sub { me($second->{json}) == 200 });
-	is(me($second->{json}), 200, 'sessions survive');
+	EntityApi::Test::wait_until(30, sub { me($third->{json}) == 200 });
+	is(me($third->{json}), 200, 'sessions survive');
 	is(refresh($first)->{status}, 401, 'the old token again');
-	is(me($second->{json}), 401, 'the session has ended');
-	is(refresh($second->{json})->{status}, 401, 'its last token too');
+	is(me($_->{json}), 401, 'the session has ended') for $second, $third;
+	is(refresh($third->{json})->{status}, 401, 'its last token too');
 };
 
 subtest 'changes count from the next request on, on every connection' => sub {

@@ -27,15 +27,21 @@ sub post
 sub me { return $shim->http(GET => '/auth/me', { token => $_[0] })->{status} }
 sub refresh { return post('/auth/refresh', { refreshToken => $_[0]{refreshToken} }) }
 
-subtest 'refresh token: used, the old one is revoked' => sub {
+subtest 'refresh token: used, the old one is revoked when its successor is used' => sub {
+	# no time passes: for some seconds a token may be sent again
+	$cluster->set('entityapi.clock' => $cluster->psql('select now()'));
 	my $old = $shim->login('ann', $ann->{password});
 	my $new = refresh($old);
 
 	is($new->{status}, 200, 'refreshed');
 	isnt($new->{json}{$_}, $old->{$_}, "another $_") for qw(accessToken refreshToken);
 	is(me($new->{json}), 200, 'which works');
-	is(refresh($old)->{status}, 401, 'the old one does not');
-	is(me($new->{json}), 401, 'and ends the family');
+	is(refresh($old)->{json}{refreshToken}, $new->{json}{refreshToken}, 'the old one gives the same again');
+	my $third = refresh($new->{json});
+	is($third->{status}, 200, 'the new one another');
+	is(refresh($old)->{status}, 401, 'then the old one does not work');
+	is(me($_), 401, 'and ends the family') for $new->{json}, $third->{json};
+	$cluster->set('entityapi.clock' => undef);
 };
 
 subtest 'refresh token family: logout revokes all' => sub {
@@ -139,13 +145,14 @@ subtest 'service account: disabled, rotated' => sub {
 };
 
 subtest '50 parallel refreshes' => sub {
+	$cluster->set('entityapi.clock' => $cluster->psql('select now()'));
 	my $pair = $shim->login('ann', $ann->{password});
 	my %statuses;
 
 	m{^HTTP/1\.1 (\d+)} and $statuses{$1}++
 	  for $shim->at_once(50, '/auth/refresh', "{\"refreshToken\":\"$pair->{refreshToken}\"}");
-	is($statuses{200}, 1, 'one succeeds') or diag explain \%statuses;
-	is(($statuses{401} // 0) + ($statuses{503} // 0), 49, 'the others do not') or diag explain \%statuses;
+	cmp_ok($statuses{200}, '>=', 1, 'they succeed') or diag explain \%statuses;
+	is($statuses{200} + ($statuses{503} // 0), 50, 'where the service is not busy') or diag explain \%statuses;
 	is($cluster->psql('select count(*) filter (where used_at is null) from entityapi.refresh_token'
 			  . ' where session_id = (select session_id from entityapi.refresh_token'
 			  . " where id = '" . substr($pair->{refreshToken}, 4, 22) . "')"), 1, 'one lineage');
