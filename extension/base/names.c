@@ -75,7 +75,7 @@ ea_names_snake(const char *name)
 	{
 		if (begins_word(name, i))
 			appendStringInfoChar(&buf, '_');
-		appendStringInfoChar(&buf, tolower((unsigned char) name[i]));
+		appendStringInfoChar(&buf, pg_ascii_tolower((unsigned char) name[i]));
 	}
 	return buf.data;
 }
@@ -86,7 +86,7 @@ ea_names_camel(const char *name)
 	char	   *result = pstrdup(name);
 
 	for (int i = 0; result[i] != '\0' && !begins_word(name, i); i++)
-		result[i] = tolower((unsigned char) result[i]);
+		result[i] = pg_ascii_tolower((unsigned char) result[i]);
 	return result;
 }
 

@@ -6,6 +6,17 @@
 #include "base/text.h"
 
 void
+ea_text_require_utf8(void)
+{
+	if (GetDatabaseEncoding() != PG_UTF8)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("entityapi needs a database with encoding UTF8"),
+				 errhint("Dump this database, and restore it into one made "
+						 "with \"createdb -T template0 -E UTF8\".")));
+}
+
+void
 ea_text_number(StringInfo buf, int64 number)
 {
 	char		digits[MAXINT8LEN];

@@ -28,6 +28,9 @@ ea_text_string(StringInfo buf, const char *string)
 	ea_text_bytes(buf, string, (int) strlen(string));
 }
 
+/* Before any other use of texts of this database: it has to be in UTF8. */
+extern void ea_text_require_utf8(void);
+
 /* In decimal digits. */
 extern void ea_text_number(StringInfo buf, int64 number);
 

@@ -2,10 +2,8 @@
 
 #include "access/xact.h"
 #include "catalog/namespace.h"
-#include "catalog/pg_collation.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
-#include "utils/formatting.h"
 #include "utils/lsyscache.h"
 
 #include "authz/caller_number.h"
@@ -14,6 +12,7 @@
 #include "engine/exec.h"
 #include "identity/account.h"
 #include "identity/password.h"
+#include "identity/username.h"
 #include "model/catalog.h"
 #include "request/errors.h"
 
@@ -131,14 +130,13 @@ ea_account_password_fault(const char *password, int len,
 						  const char *username_key)
 {
 	const char *fault = ea_password_fault(password, len, username_key);
-	char	   *key;
 
 	if (fault != NULL)
 		return fault;
-	key = str_tolower(password, len, DEFAULT_COLLATION_OID);
 	if (ea_exec_one(EA_EXEC_READ, "SELECT 1 FROM entityapi.common_password"
 					" WHERE password = $1",
-					ea_params(EA_TEXT(key)), NULL, NULL) > 0)
+					ea_params(EA_TEXT(ea_username_key(password))), NULL,
+					NULL) > 0)
 		return "This password is one of the most common ones.";
 	return NULL;
 }

@@ -1,16 +1,18 @@
 /*
- * The database's encoding is UTF-8.  Case is folded as the default collation
- * of the database has it.  A table of our own has the characters that a name
- * may hold, as servers know the properties of characters from version 17 on
- * only, and each by another Unicode.
+ * The database's encoding is UTF-8.  Its locale decides nothing here: a name
+ * is the same after a dump is restored under another one.  Tables of our own
+ * have the characters that a name may hold, and their case, as servers know
+ * these properties from version 17 and 18 on only, and each by another
+ * Unicode.
  */
 #include "postgres.h"
 
-#include "catalog/pg_collation.h"
 #include "common/unicode_norm.h"
+#include "fmgr.h"
 #include "mb/pg_wchar.h"
-#include "utils/formatting.h"
+#include "utils/builtins.h"
 
+#include "base/text.h"
 #include "identity/username.h"
 
 /*
@@ -32,6 +34,41 @@ static const CharRange spaces[] = {
 };
 
 #include "identity/username_chars.h"
+
+/* Each step-th from first to last is moved by the same distance. */
+typedef struct CaseRange
+{
+	pg_wchar	first;
+	pg_wchar	last;
+	int			step;
+	int			distance;
+} CaseRange;
+
+#include "identity/case_folding.h"
+
+static pg_wchar
+fold_case(pg_wchar c)
+{
+	int			low = 0;
+	int			n = lengthof(case_folding);
+
+	if (c < 0x80)
+		return pg_ascii_tolower((unsigned char) c);
+	while (low < n)
+	{
+		int			middle = low + (n - low) / 2;
+		const CaseRange *range = &case_folding[middle];
+
+		if (c > range->last)
+			low = middle + 1;
+		else if (c < range->first)
+			n = middle;
+		else
+			return (c - range->first) % range->step == 0 ?
+				c + range->distance : c;
+	}
+	return c;
+}
 
 static bool
 in_ranges(pg_wchar c, const CharRange *ranges, int n)
@@ -129,9 +166,33 @@ ea_username_clean(const char *name, int len)
 char *
 ea_username_key(const char *name)
 {
-	char	   *lower = str_tolower(name, strlen(name), DEFAULT_COLLATION_OID);
-	pg_wchar   *chars = normalize_name(lower, strlen(lower));
+	pg_wchar   *chars = normalize_name(name, strlen(name));
+	int			n = count_chars(chars);
 
-	/* lower case may have to be composed */
+	for (int i = 0; i < n; i++)
+		chars[i] = fold_case(chars[i]);
+
+	/* a small letter may have to be composed */
+	chars = unicode_normalize(UNICODE_NFC, chars);
 	return to_utf8(chars, count_chars(chars));
+}
+
+/*
+ * entityapi.fold_case(name text): its key, for updates of the extension and
+ * for lists of passwords.
+ */
+PG_FUNCTION_INFO_V1(ea_sql_fold_case);
+
+Datum
+ea_sql_fold_case(PG_FUNCTION_ARGS)
+{
+	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+
+	ea_text_require_utf8();
+	if (strlen(name) > MAX_BYTES)
+		ereport(ERROR,
+				(errcode(ERRCODE_STRING_DATA_RIGHT_TRUNCATION),
+				 errmsg("a name, or a password, is no longer than %d bytes",
+						MAX_BYTES)));
+	PG_RETURN_TEXT_P(cstring_to_text(ea_username_key(name)));
 }

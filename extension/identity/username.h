@@ -1,5 +1,6 @@
 /*
- * Names that people type, in one form: NFC, trimmed, compared without case.
+ * Names that people type, in one form: NFC, trimmed, compared without case,
+ * all of it whatever the database's locale is.
  */
 #ifndef EA_USERNAME_H
 #define EA_USERNAME_H
@@ -20,7 +21,10 @@ extern char *ea_username_clean(const char *name, int len);
  */
 extern char *ea_username_typed(const char *name, int len);
 
-/* The key that spellings of one name share; of a clean or typed name. */
+/*
+ * The key that spellings of one name share, by Unicode's simple case folding:
+ * of a clean or typed name, or of a password that is looked up in a list.
+ */
 extern char *ea_username_key(const char *name);
 
 #endif							/* EA_USERNAME_H */

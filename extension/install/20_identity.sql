@@ -24,8 +24,8 @@ CREATE INDEX tenant_deleted_at ON entityapi.tenant (deleted_at, id)
 	WHERE deleted_at IS NOT NULL;
 
 -- Whoever can have a credential.  A SuperAdmin belongs to no tenant, anybody
--- else to one.  username_key is the username as it is compared, without
--- case; a service account has no such key, so nobody can log in as one.
+-- else to one.  username_key is fold_case() of the username, by which it is
+-- compared; a service account has no such key, so nobody can log in as one.
 CREATE TABLE entityapi.account (
 	id uuid PRIMARY KEY,
 	tenant_id uuid REFERENCES entityapi.tenant ON DELETE CASCADE,
@@ -149,11 +149,21 @@ CREATE TRIGGER announce_keys
 -- forgotten
 ALTER TABLE entityapi.signing_key ENABLE ALWAYS TRIGGER announce_keys;
 
--- Lower case.  Built-in rows come with the extension, not with a dump.
+-- As fold_case() has them.  Built-in rows come with the extension, not with a
+-- dump.
 CREATE TABLE entityapi.common_password (
 	password text COLLATE "C" PRIMARY KEY,
 	built_in boolean NOT NULL DEFAULT FALSE
 );
+
+-- By Unicode alone, whatever the database's locale is.
+CREATE FUNCTION entityapi.fold_case(name text) RETURNS text
+	LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+	SET search_path = pg_catalog, pg_temp
+	AS 'MODULE_PATHNAME', 'ea_sql_fold_case';
+
+COMMENT ON FUNCTION entityapi.fold_case(text) IS
+	'A username or password in NFC and without case';
 
 SELECT pg_catalog.pg_extension_config_dump('entityapi.tenant', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.account', '');

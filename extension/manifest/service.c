@@ -117,7 +117,8 @@ is_authority(const char *role)
 	for (const char *p = role; *p != '\0'; p++)
 	{
 		if (isalnum((unsigned char) *p))
-			appendStringInfoChar(&letters, tolower((unsigned char) *p));
+			appendStringInfoChar(&letters,
+								 pg_ascii_tolower((unsigned char) *p));
 	}
 	return strcmp(letters.data, "superadmin") == 0 ||
 		strcmp(letters.data, "tenantadmin") == 0;

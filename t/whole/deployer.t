@@ -136,6 +136,7 @@ my %calls = (
 		{"apiVersion": "entityapi/v1", "kind": "Entity", "metadata": {"name": "User"}, "spec": {"accounts": true,
 		"fields": {"born": {"type": "date", "from": "profile.born"}}}}]', false, '{Trapped}')},
 	'copy_account' => q{update entityapi.account set profile = '{"displayName": "Eve", "born": "2001-02-03"}' where username operator(pg_catalog.=) 'eve'},
+	'fold_case' => q{select entityapi.fold_case('ROOT')},
 	'profile_value' => q{select entityapi.profile_value('{"a": 1.5}', 'a', 'decimal', 3, 1)},
 	'repair_and_apply' => q{alter table app.person disable row level security; select count(*) from entityapi.repair_and_apply(entityapi.export_manifest())},
 	'compare_rights' => q{select count(*) from entityapi.compare_rights(entityapi.export_manifest() operator(pg_catalog.||) '[{"apiVersion": "entityapi/v1", "kind": "Entity",

@@ -284,7 +284,7 @@ run_jwt(const char *bytes, int len)
 	}
 }
 
-/* A name that is clean stays as it is. */
+/* A name that is clean stays as it is, and so does one without case. */
 static void
 run_username(const char *bytes, int len)
 {
@@ -297,7 +297,11 @@ run_username(const char *bytes, int len)
 	if (ea_uuid_parse(text, len, &uuid))
 		must_hold(pg_strcasecmp(ea_uuid_text(&uuid), text) == 0, text);
 	if (typed != NULL)
-		ea_username_key(typed);
+	{
+		char	   *key = ea_username_key(typed);
+
+		must_hold(strcmp(ea_username_key(key), key) == 0, text);
+	}
 	if (name == NULL)
 		return;
 	must_hold(typed != NULL && strcmp(name, typed) == 0, text);
