@@ -26,6 +26,9 @@
 #include "request/limits.h"
 #include "trust/owner.h"
 
+/* The detail of what is done with plain SQL, or its end. */
+#define BY_ROLE "by a role of the database"
+
 /*
  * Of a record without its changes, until it is written.  Changes are there as
  * text, as a value, and as a row of the log.
@@ -428,10 +431,10 @@ ea_audit_write(EaRequest *req, const EaAuditFrame *frame)
 	audit->open = NULL;
 }
 
-void
-ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
-				 const char *target_type, const char *target_id,
-				 const char *detail)
+static void
+write_by_role(const char *action, const pg_uuid_t *tenant,
+			  const char *target_type, const char *target_id,
+			  const char *detail, StringInfo changes)
 {
 	EaRequest  *req = palloc0(sizeof(EaRequest));
 	EaAuditFrame frame = {"SUCCESS"};
@@ -445,10 +448,62 @@ ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
 		frame.tenant = *tenant;
 	record = ea_audit_note(req, action, target_type, NULL);
 	record->target_id = target_id;
-	record->detail = psprintf("%s%sby a role of the database",
-							  detail != NULL ? detail : "",
+	record->changes = changes;
+	record->detail = psprintf("%s%s" BY_ROLE, detail != NULL ? detail : "",
 							  detail != NULL ? ", " : "");
 	ea_audit_write(req, &frame);
+}
+
+void
+ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
+				 const char *target_type, const char *target_id,
+				 const char *detail)
+{
+	write_by_role(action, tenant, target_type, target_id, detail, NULL);
+}
+
+/* The log of 1.0 and 1.1, which has fewer columns. */
+static bool
+is_log_of_before(void)
+{
+	Oid			log = get_relname_relid("audit",
+										get_namespace_oid("entityapi", false));
+
+	return get_attnum(log, "revision") == InvalidAttrNumber;
+}
+
+void
+ea_audit_change_by_role(const char *action, const pg_uuid_t *tenant,
+						const char *target_type, const pg_uuid_t *target_id,
+						const char *field, const char *before,
+						const char *after)
+{
+	const char *id = ea_uuid_text(target_id);
+	const char *tenant_id = tenant == NULL ? NULL : ea_uuid_text(tenant);
+	EaAuditRecord record = {0};
+	pg_uuid_t	own_id;
+
+	ea_audit_change(&record, field, as_json(before, false),
+					as_json(after, false));
+	if (!is_log_of_before())
+	{
+		write_by_role(action, tenant, target_type, id, NULL, record.changes);
+		return;
+	}
+	ea_uuid_make(&own_id);
+	ea_exec_write("INSERT INTO entityapi.audit (id, at, tenant_id,"
+				  " actor_username, action, outcome, target_type, target_id,"
+				  " changes, detail)"
+				  " VALUES ($1, $2, $3::uuid, $4, $5, 'SUCCESS', $6, $7,"
+				  " $8::json, '" BY_ROLE "')",
+				  ea_params(EA_UUID(&own_id),
+							EA_TIMESTAMP(ea_request_clock()),
+							EA_NULLABLE_TEXT(tenant_id),
+							EA_TEXT(GetUserNameFromId(GetSessionUserId(),
+													  false)),
+							EA_TEXT(action), EA_TEXT(target_type),
+							EA_TEXT(id),
+							EA_TEXT(psprintf("%s}", record.changes->data))));
 }
 
 /*

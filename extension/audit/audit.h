@@ -37,6 +37,7 @@
 #define EA_AUDIT_ROLE_MAPPED			"ROLE_MAPPED"
 #define EA_AUDIT_PURGED					"AUDIT_PURGED"
 #define EA_AUDIT_USER_CREATED			"USER_CREATED"
+#define EA_AUDIT_USER_RENAMED			"USER_RENAMED"
 #define EA_AUDIT_TENANT_ADMIN_GRANTED	"TENANT_ADMIN_GRANTED"
 
 /*
@@ -158,6 +159,17 @@ extern void ea_audit_own_change(EaRequest *req, const char *field,
 extern void ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
 							 const char *target_type, const char *target_id,
 							 const char *detail);
+
+/*
+ * The same of an act that changed one member, text.  It may be done before an
+ * update of the extension, when the log is still that of an older version.
+ */
+extern void ea_audit_change_by_role(const char *action,
+									const pg_uuid_t *tenant,
+									const char *target_type,
+									const pg_uuid_t *target_id,
+									const char *field, const char *before,
+									const char *after);
 
 /* -------- for readers of records -------- */
 

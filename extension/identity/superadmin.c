@@ -20,18 +20,10 @@
 static char *
 check_login(const text *username, const char *password)
 {
-	char	   *name = ea_username_clean(VARDATA_ANY(username),
-										 VARSIZE_ANY_EXHDR(username));
-	const char *fault;
+	char	   *name = ea_username_given(username);
+	const char *fault = ea_account_password_fault(password, strlen(password),
+												  ea_username_key(name));
 
-	if (name == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("a username has 1 to %d characters and no control "
-						"characters",
-						EA_USERNAME_MAX)));
-	fault = ea_account_password_fault(password, strlen(password),
-									  ea_username_key(name));
 	if (fault != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

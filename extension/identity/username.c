@@ -164,6 +164,21 @@ ea_username_clean(const char *name, int len)
 }
 
 char *
+ea_username_given(const text *name)
+{
+	char	   *clean = ea_username_clean(VARDATA_ANY(name),
+										  VARSIZE_ANY_EXHDR(name));
+
+	if (clean == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("a username has 1 to %d characters and no control "
+						"characters",
+						EA_USERNAME_MAX)));
+	return clean;
+}
+
+char *
 ea_username_key(const char *name)
 {
 	pg_wchar   *chars = normalize_name(name, strlen(name));

@@ -15,6 +15,9 @@
  */
 extern char *ea_username_clean(const char *name, int len);
 
+/* The same of a function's argument; throws where it is no name. */
+extern char *ea_username_given(const text *name);
+
 /*
  * The same for a name that is only looked for: it may be one of those that
  * were taken when more characters were allowed.

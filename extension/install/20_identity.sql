@@ -183,6 +183,14 @@ CREATE FUNCTION entityapi.create_superadmin(username text, password text)
 COMMENT ON FUNCTION entityapi.create_superadmin(text, text) IS
 	'Make a platform administrator; returns the id of the account';
 
+CREATE FUNCTION entityapi.rename_account(id uuid, name text) RETURNS void
+	LANGUAGE c STRICT
+	SET search_path = pg_catalog, pg_temp
+	AS 'MODULE_PATHNAME', 'ea_sql_rename_account';
+
+COMMENT ON FUNCTION entityapi.rename_account(uuid, text) IS
+	'Give a user another username';
+
 CREATE FUNCTION entityapi.rotate_signing_key() RETURNS text
 	LANGUAGE c
 	SET search_path = pg_catalog, pg_temp

@@ -27,7 +27,12 @@ BEGIN
 		  HAVING pg_catalog.count(*) > 1) t;
 	IF twins IS NOT NULL THEN
 		RAISE EXCEPTION 'usernames that were two become one without case'
-			USING ERRCODE = 'unique_violation', DETAIL = twins;
+			USING ERRCODE = 'unique_violation', DETAIL = twins,
+				  HINT = 'Give one of each another name, then update: '
+						 'CREATE FUNCTION pg_temp.rename_account(id uuid, '
+						 'name text) RETURNS void LANGUAGE c STRICT AS '
+						 '''MODULE_PATHNAME'', ''ea_sql_rename_account''; '
+						 'SELECT pg_temp.rename_account(id, name);';
 	END IF;
 	UPDATE entityapi.account SET username_key = E'\x01' || id::text
 	WHERE kind = 'USER' AND username_key <> entityapi.fold_case(username);

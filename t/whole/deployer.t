@@ -150,6 +150,7 @@ my %calls = (
 	'claim_apply' => 'select entityapi.claim_apply()',
 	'announce_keys' => q{update entityapi.signing_key set kid = kid},
 	'create_superadmin' => q{select entityapi.create_superadmin(pg_catalog.concat('root', pg_catalog.pg_backend_pid()), 'correct horse battery')},
+	'rename_account' => q{select entityapi.rename_account((select id from entityapi.account where username operator(pg_catalog.=) 'eve'), 'eve')},
 	'rotate_signing_key' => 'select entityapi.rotate_signing_key()',
 	'revoke_signing_key' => q{select entityapi.revoke_signing_key('none')},
 	'sweep' => 'select entityapi.sweep(10)',
