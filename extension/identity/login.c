@@ -26,6 +26,7 @@ typedef struct LoginRow
 {
 	EaAccount	account;
 	char	   *password_hash;	/* NULL: cannot log in */
+	bool		of_nfc;			/* it is of the NFC of what is typed */
 } LoginRow;
 
 static void
@@ -36,6 +37,7 @@ read_login(void *arg, TupleTableSlot *slot)
 	ea_account_read(&row->account, slot);
 	row->password_hash = slot->tts_isnull[EA_ACCOUNT_NCOLUMNS] ? NULL :
 		TextDatumGetCString(slot->tts_values[EA_ACCOUNT_NCOLUMNS]);
+	row->of_nfc = DatumGetBool(slot->tts_values[EA_ACCOUNT_NCOLUMNS + 1]);
 }
 
 /*
@@ -51,7 +53,8 @@ name_of(const EaJson *username)
 }
 
 #define LOGIN_BY(column) \
-	"SELECT " EA_ACCOUNT_COLUMNS ", a.password_hash FROM " EA_ACCOUNT_TABLES \
+	"SELECT " EA_ACCOUNT_COLUMNS ", a.password_hash, a.password_nfc" \
+	" FROM " EA_ACCOUNT_TABLES \
 	" WHERE a." column " = $1 AND a.kind = 'USER'"
 
 /* The user; an empty row when there is none. */
@@ -61,7 +64,8 @@ find_login(const char *sql, EaParams params)
 	LoginRow   *row = palloc0(sizeof(LoginRow));
 
 	ea_exec_one(EA_EXEC_READ, sql, params,
-				EA_READER(read_login, EA_ACCOUNT_TYPES, TEXTOID), row);
+				EA_READER(read_login, EA_ACCOUNT_TYPES, TEXTOID, BOOLOID),
+				row);
 	return row;
 }
 
@@ -94,7 +98,7 @@ static bool
 replace_password(const LoginRow *row, const char *hash, bool change_required)
 {
 	return ea_exec_write("UPDATE entityapi.account"
-						 " SET password_hash = $3,"
+						 " SET password_hash = $3, password_nfc = true,"
 						 " password_change_required = $4"
 						 " WHERE id = $1 AND password_hash = $2",
 						 ea_params(EA_UUID(&row->account.principal.account),
@@ -105,17 +109,33 @@ replace_password(const LoginRow *row, const char *hash, bool change_required)
 /*
  * Note a login, if the user may log in with that password still: another
  * request may have changed it during the hash.  From here on such a change
- * waits for this login and then ends its session.
+ * waits for this login and then ends its session.  A password that was typed
+ * in NFC shows that the hash is of that.
  */
 static bool
-note_login(const LoginRow *row, TimestampTz now)
+note_login(const LoginRow *row, bool is_nfc, TimestampTz now)
 {
-	return ea_exec_write("UPDATE entityapi.account SET last_login_at = $2"
+	return ea_exec_write("UPDATE entityapi.account SET last_login_at = $2,"
+						 " password_nfc = password_nfc OR $4"
 						 " WHERE id = $1 AND password_hash = $3"
 						 " AND status = 'ACTIVE'",
 						 ea_params(EA_UUID(&row->account.principal.account),
 								   EA_TIMESTAMP(now),
-								   EA_TEXT(row->password_hash))) > 0;
+								   EA_TEXT(row->password_hash),
+								   EA_BOOL(is_nfc))) > 0;
+}
+
+/*
+ * A hash to put in the place of that which the password belongs to, or NULL.
+ * Nobody who is refused waits for it.
+ */
+static char *
+hash_anew(const LoginRow *row, const EaJson *password, bool is_nfc)
+{
+	return row->account.active &&
+		(ea_password_outdated(row->password_hash) ||
+		 !(row->of_nfc || is_nfc)) ?
+		ea_password_hash(password->text, password->len) : NULL;
 }
 
 const EaBodyForm ea_login_form = EA_BODY_FORM(
@@ -132,6 +152,7 @@ log_in(EaRequest *req)
 	const char *name = name_of(ea_jsonread_get(body, "username"));
 	EaThrottle	throttle;
 	LoginRow   *row;
+	bool		is_nfc = ea_password_is_nfc(password->text, password->len);
 	bool		known;
 	char	   *hash;
 
@@ -142,10 +163,11 @@ log_in(EaRequest *req)
 	if (row->account.principal.user_id != NULL)
 		ea_audit_subject(req, &row->account.principal);
 	known = ea_password_verify(password->text, password->len,
-							   row->password_hash, highest_cost());
-	hash = known && ea_password_outdated(row->password_hash) ?
-		ea_password_hash(password->text, password->len) : NULL;
-	if (!known || !row->account.active || !note_login(row, req->now))
+							   row->password_hash, row->of_nfc,
+							   highest_cost());
+	hash = known ? hash_anew(row, password, is_nfc) : NULL;
+	if (!known || !row->account.active ||
+		!note_login(row, is_nfc, req->now))
 	{
 		/* only noted: a thrown refusal would take the count back */
 		ea_throttle_failed(req, &throttle);
@@ -176,7 +198,8 @@ check_new_password(EaRequest *req, const EaJson *old, const EaJson *new,
 {
 	if (ea_account_check_password(req, new, "/newPassword",
 								  ea_username_key(username)) &&
-		strcmp(old->text, new->text) == 0)
+		strcmp(ea_password_nfc(old->text, old->len),
+			   ea_password_nfc(new->text, new->len)) == 0)
 		ea_errors_add(req, EA_ERR_WEAK_PASSWORD, EA_AT_POINTER,
 					  "/newPassword",
 					  "The new password must differ from the old one.");
@@ -214,7 +237,7 @@ ea_login_change_password(EaRequest *req)
 					 ea_params(EA_UUID(&req->principal->account)));
 	check_new_password(req, old, new, req->principal->username);
 	if (!ea_password_verify(old->text, old->len, row->password_hash,
-							highest_cost()))
+							row->of_nfc, highest_cost()))
 	{
 		ea_throttle_failed(req, &throttle);
 		refuse_password(req);

@@ -1,4 +1,8 @@
 /*
+ * One password is typed in several ways: an "e" with an accent is one
+ * character on one system and two on another.  NFC makes them one (RFC 8265,
+ * section 4.2, is stricter, and would refuse what people have).
+ *
  * bcrypt looks at 72 bytes and stops at a NUL, so what it gets is the base64
  * text of a SHA-256 of the password, to which every byte counts.  The work
  * is done by the C functions of pgcrypto, called directly: no search path
@@ -79,10 +83,24 @@ bcrypt(const char *password, int len, const char *salt)
 	return TextDatumGetCString(result);
 }
 
+/* That so many characters make at most one in NFC. */
+#define LONGEST_DECOMPOSITION 4
+
+char *
+ea_password_nfc(const char *password, int len)
+{
+	if (ea_text_is_ascii(password, len) ||
+		ea_text_characters(password, len) >
+		EA_PASSWORD_MAX * LONGEST_DECOMPOSITION)
+		return pnstrdup(password, len);
+	return ea_username_nfc(password, len);
+}
+
 const char *
 ea_password_fault(const char *password, int len, const char *username_key)
 {
-	int			n = ea_text_characters(password, len);
+	const char *nfc = ea_password_nfc(password, len);
+	int			n = ea_text_characters(nfc, strlen(nfc));
 	char	   *name;
 
 	if (n < EA_PASSWORD_MIN || n > EA_PASSWORD_MAX)
@@ -98,13 +116,16 @@ char *
 ea_password_hash(const char *password, int len)
 {
 	static PGFunction salt_function = NULL;
+	char	   *nfc = ea_password_nfc(password, len);
 	Datum		salt;
 
 	if (salt_function == NULL)
 		salt_function = pgcrypto_function("pg_gen_salt_rounds");
 	salt = DirectFunctionCall2(salt_function, CStringGetTextDatum("bf"),
 							   Int32GetDatum(ea_guc_bcrypt_cost));
-	return bcrypt(password, len, TextDatumGetCString(salt));
+	elog(DEBUG1, "a new hash takes " UINT64_FORMAT " rounds",
+		 UINT64CONST(1) << ea_guc_bcrypt_cost);
+	return bcrypt(nfc, strlen(nfc), TextDatumGetCString(salt));
 }
 
 /* Work for nobody: the time of a hash of that cost. */
@@ -116,8 +137,9 @@ spend_hash(const char *password, int len, int cost)
 
 bool
 ea_password_verify(const char *password, int len, const char *hash,
-				   int highest_cost)
+				   bool of_nfc, int highest_cost)
 {
+	const char *nfc = ea_password_nfc(password, len);
 	bool		usable = hash != NULL && strlen(hash) == HASH_LENGTH &&
 		strncmp(hash, HASH_PREFIX, strlen(HASH_PREFIX)) == 0;
 	int			goal = Max(highest_cost, ea_guc_bcrypt_cost);
@@ -128,7 +150,8 @@ ea_password_verify(const char *password, int len, const char *hash,
 		spend_hash(password, len, goal);
 	else
 	{
-		char	   *computed = bcrypt(password, len, hash);
+		char	   *computed = of_nfc ? bcrypt(nfc, strlen(nfc), hash) :
+			bcrypt(password, len, hash);
 
 		matches = strlen(computed) == HASH_LENGTH &&
 			ea_compat_timingsafe_bcmp(computed, hash, HASH_LENGTH) == 0;
@@ -139,6 +162,14 @@ ea_password_verify(const char *password, int len, const char *hash,
 	}
 	elog(DEBUG1, "a password took " UINT64_FORMAT " rounds", rounds - before);
 	return matches;
+}
+
+bool
+ea_password_is_nfc(const char *password, int len)
+{
+	const char *nfc = ea_password_nfc(password, len);
+
+	return strlen(nfc) == len && memcmp(nfc, password, len) == 0;
 }
 
 bool

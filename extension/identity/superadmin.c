@@ -44,10 +44,10 @@ EA_CONFINED_FUNCTION(ea_sql_create_superadmin)
 	ea_uuid_make(id);
 	if (ea_exec_write("INSERT INTO entityapi.account (id, kind, username,"
 					  " username_key, status, roles, profile,"
-					  " security_attributes, password_hash,"
+					  " security_attributes, password_hash, password_nfc,"
 					  " password_change_required, is_super_admin, created_at)"
 					  " VALUES ($1, 'USER', $2, $3, 'ACTIVE', '{}', '{}',"
-					  " '{}', $4, false, true, $5)"
+					  " '{}', $4, true, false, true, $5)"
 					  " ON CONFLICT (username_key) DO NOTHING",
 					  ea_params(EA_UUID(id), EA_TEXT(name),
 								EA_TEXT(ea_username_key(name)),

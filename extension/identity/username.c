@@ -164,6 +164,14 @@ ea_username_clean(const char *name, int len)
 }
 
 char *
+ea_username_nfc(const char *text, int len)
+{
+	pg_wchar   *chars = normalize_name(text, len);
+
+	return to_utf8(chars, count_chars(chars));
+}
+
+char *
 ea_username_given(const text *name)
 {
 	char	   *clean = ea_username_clean(VARDATA_ANY(name),

@@ -24,6 +24,9 @@ extern char *ea_username_given(const text *name);
  */
 extern char *ea_username_typed(const char *name, int len);
 
+/* NFC alone.  The time grows with the square of what stands together. */
+extern char *ea_username_nfc(const char *text, int len);
+
 /*
  * The key that spellings of one name share, by Unicode's simple case folding:
  * of a clean or typed name, or of a password that is looked up in a list.

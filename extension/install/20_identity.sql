@@ -26,6 +26,8 @@ CREATE INDEX tenant_deleted_at ON entityapi.tenant (deleted_at, id)
 -- Whoever can have a credential.  A SuperAdmin belongs to no tenant, anybody
 -- else to one.  username_key is fold_case() of the username, by which it is
 -- compared; a service account has no such key, so nobody can log in as one.
+-- With password_nfc the hash is of the password in NFC; before 1.3, and until
+-- the next login since, it is of what was typed.
 CREATE TABLE entityapi.account (
 	id uuid PRIMARY KEY,
 	tenant_id uuid REFERENCES entityapi.tenant ON DELETE CASCADE,
@@ -43,6 +45,7 @@ CREATE TABLE entityapi.account (
 	is_super_admin boolean NOT NULL,
 	created_at timestamptz NOT NULL,
 	last_login_at timestamptz,
+	password_nfc boolean NOT NULL DEFAULT false,
 	CHECK (is_super_admin = (tenant_id IS NULL)),
 	CHECK (kind <> 'USER' OR username_key IS NOT NULL)
 );

@@ -86,6 +86,7 @@ store_hash(EaDraft *draft, const char *password, int len)
 {
 	ea_drafts_store(draft, "password_hash",
 					EA_TEXT(ea_password_hash(password, len)));
+	ea_drafts_store(draft, "password_nfc", EA_BOOL(true));
 }
 
 void

@@ -7,6 +7,10 @@ ALTER TABLE entityapi.refresh_token
 -- It has one more column.
 DROP FUNCTION IF EXISTS entityapi.list_differences();
 
+-- Hashes of before are of what was typed.
+ALTER TABLE entityapi.account
+	ADD COLUMN password_nfc boolean NOT NULL DEFAULT false;
+
 -- After the parts
 
 -- Until now the locale of the database said what a name is without case.  The
