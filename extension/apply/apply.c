@@ -20,6 +20,7 @@
 #include "audit/audit.h"
 #include "base/guc.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "base/uuid.h"
 #include "cluster/turn.h"
 #include "ddl/allowed.h"
@@ -422,6 +423,7 @@ change_declarations(FunctionCallInfo fcinfo, bool repair)
 void
 ea_apply_begin(FunctionCallInfo fcinfo, const char *function)
 {
+	ea_text_require_utf8();
 	for (int i = 0; i < PG_NARGS(); i++)
 	{
 		if (PG_ARGISNULL(i))

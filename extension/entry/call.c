@@ -14,12 +14,12 @@
 #include "access/xlog.h"
 #include "executor/spi.h"
 #include "jit/jit.h"
-#include "mb/pg_wchar.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 
 #include "audit/audit_event.h"
 #include "base/guc.h"
+#include "base/text.h"
 #include "base/uuid.h"
 #include "cluster/distributed.h"
 #include "cluster/distributed_settings.h"
@@ -169,10 +169,7 @@ ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
 	EaDistributedSettings settings;
 	EaPin		pin;
 
-	if (GetDatabaseEncoding() != PG_UTF8)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("entityapi needs a database with encoding UTF8")));
+	ea_text_require_utf8();
 	if (running)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),

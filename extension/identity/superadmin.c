@@ -9,6 +9,7 @@
 #include "utils/timestamp.h"
 
 #include "audit/audit.h"
+#include "base/text.h"
 #include "base/uuid.h"
 #include "engine/exec.h"
 #include "identity/account.h"
@@ -39,6 +40,7 @@ EA_CONFINED_FUNCTION(ea_sql_create_superadmin)
 	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
 	char	   *name;
 
+	ea_text_require_utf8();
 	SPI_connect();
 	name = check_login(PG_GETARG_TEXT_PP(0), password);
 	ea_uuid_make(id);

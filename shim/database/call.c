@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "database/call.h"
 #include "database/session.h"
+#include "database/trouble.h"
 
 /*
  * The meaning of a SQLSTATE, or of all that start so, for the request: from
@@ -288,6 +289,19 @@ verdict_of(PGconn *connection, const struct statement *statement,
 	return verdict;
 }
 
+/*
+ * handle() has an answer for all that fails within it: what says so much of
+ * rights and functions before its result is about the call itself, which
+ * nobody can make any more.
+ */
+static const struct trouble *
+find_trouble(const struct statement *statement, const struct answer *answer,
+			 const char *sqlstate)
+{
+	return statement->missing != NULL || answer->late || sqlstate == NULL ?
+		NULL : trouble_of(sqlstate);
+}
+
 bool
 call_send(PGconn *connection, const struct statement *statement,
 		  const struct request *request)
@@ -301,6 +315,7 @@ call_judge(PGconn *connection, const struct statement *statement,
 {
 	const char *sqlstate = NULL;
 	const char *message;
+	const struct trouble *trouble;
 	enum verdict verdict;
 
 	answer->notes = NULL;
@@ -316,6 +331,13 @@ call_judge(PGconn *connection, const struct statement *statement,
 	if (answer->result != NULL)
 		sqlstate = PQresultErrorField(answer->result, PG_DIAG_SQLSTATE);
 	verdict = verdict_of(connection, statement, request, answer, sqlstate);
+	trouble = verdict == VERDICT_FAILED ?
+		find_trouble(statement, answer, sqlstate) : NULL;
+	if (trouble != NULL)
+	{
+		verdict = VERDICT_UNAVAILABLE;
+		answer->trouble = trouble->name;
+	}
 	message = sqlstate ?
 		PQresultErrorField(answer->result, PG_DIAG_MESSAGE_PRIMARY) :
 		PQerrorMessage(connection);

@@ -110,6 +110,12 @@ prepare_session(struct session_source *source, PGconn *connection,
 	PGresult   *result;
 	bool		fine;
 
+	if (trouble_of_encoding(connection))
+	{
+		log_failure(source, "cannot set up a session",
+					"the database is not in UTF8");
+		return false;
+	}
 	snprintf(timeout, sizeof(timeout), "set statement_timeout = %ld",
 			 source->config->statement_timeout_ms);
 	snprintf(pool_size, sizeof(pool_size), "set entityapi.pool_size = %ld",

@@ -34,22 +34,29 @@
 /* Those found by a look, at their places in the table. */
 enum
 {
-	READ_ONLY, EXTENSION_MISSING, EXTENSION_OLDER, RIGHTS_MISSING
+	ENCODING, READ_ONLY, EXTENSION_MISSING, EXTENSION_OLDER, RIGHTS_MISSING
 };
+
+#define MISSING_TEXT \
+	"the database has no extension entityapi: CREATE EXTENSION entityapi"
 
 static const struct trouble troubles[] =
 {
+	[ENCODING] = {NULL, "ENCODING",
+	"the database has another encoding than UTF8: restore a dump of it into "
+	"one made with createdb -T template0 -E UTF8", false},
 	[READ_ONLY] = {NULL, "READ_ONLY",
 	"the database takes no writes: let \"database\" name the primary", false},
-	[EXTENSION_MISSING] = {NULL, "EXTENSION_MISSING",
-	"the database has no extension entityapi: CREATE EXTENSION entityapi",
-	false},
+	[EXTENSION_MISSING] = {"42883", "EXTENSION_MISSING", MISSING_TEXT, false},
 	[EXTENSION_OLDER] = {NULL, "EXTENSION_OLDER",
 	"the extension is older than this program, " SHIM_VERSION
 	": ALTER EXTENSION entityapi UPDATE", true},
 	[RIGHTS_MISSING] = {"42501", "RIGHTS_MISSING",
 	"the login may not call entityapi.handle(): see who is granted that",
 	false},
+	{"3F000", "EXTENSION_MISSING", MISSING_TEXT, false},
+	{"58P01", "FILES_MISSING",
+	"the server lacks the files of the extension: install them there", false},
 	{"28", "LOGIN_REFUSED",
 	"the login is refused: look at user, password and pg_hba.conf", false},
 	{"3D000", "DATABASE_MISSING",
@@ -69,8 +76,8 @@ const struct trouble trouble_pooler =
 	" DISCARD ALL, or name the server itself in \"database\"", false
 };
 
-static const struct trouble *
-by_sqlstate(const char *sqlstate)
+const struct trouble *
+trouble_of(const char *sqlstate)
 {
 	size_t		i;
 
@@ -98,7 +105,7 @@ by_message(const char *message)
 	{
 		at += 3;
 		if (strspn(at, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 5)
-			return by_sqlstate(at);
+			return trouble_of(at);
 	}
 	return NULL;
 }
@@ -127,6 +134,14 @@ is_older(const char *version)
 	return theirs[0] != ours[0] ? theirs[0] < ours[0] : theirs[1] < ours[1];
 }
 
+bool
+trouble_of_encoding(PGconn *connection)
+{
+	const char *encoding = PQparameterStatus(connection, "server_encoding");
+
+	return encoding != NULL && strcmp(encoding, "UTF8") != 0;
+}
+
 static const struct trouble *
 look(PGconn *connection)
 {
@@ -140,8 +155,10 @@ look(PGconn *connection)
 	{
 		const char *sqlstate = PQresultErrorField(row, PG_DIAG_SQLSTATE);
 
-		trouble = by_sqlstate(sqlstate ? sqlstate : "");
+		trouble = trouble_of(sqlstate ? sqlstate : "");
 	}
+	else if (trouble_of_encoding(connection))
+		trouble = &troubles[ENCODING];
 	else if (PQgetisnull(row, 0, 1))
 		trouble = &troubles[EXTENSION_MISSING];
 	else if (is_older(PQgetvalue(row, 0, 1)))

@@ -4,6 +4,10 @@
 #ifndef TROUBLE_H
 #define TROUBLE_H
 
+#include <stdbool.h>
+
+#include <libpq-fe.h>
+
 #include "base/config.h"
 
 struct trouble
@@ -22,5 +26,11 @@ extern const struct trouble trouble_pooler;
  * or two at most.  NULL: nobody answers there, or nothing is wrong.
  */
 extern const struct trouble *trouble_find(const struct config *config);
+
+/* What an error of that SQLSTATE says of the database; NULL: nothing. */
+extern const struct trouble *trouble_of(const char *sqlstate);
+
+/* The database is none that the extension could serve. */
+extern bool trouble_of_encoding(PGconn *connection);
 
 #endif							/* TROUBLE_H */
