@@ -127,11 +127,17 @@ missing_packages()
 		libpq-dev libssl-dev libcurl4-openssl-dev zlib1g-dev perl
 		libipc-run-perl curl ca-certificates)
 
-	printf '%s\n' "${wanted[@]}" | grep -vxF -f <(
-		dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" \
+	not_installed "${wanted[@]}"
+	server_is_complete || say server
+}
+
+# Those of the packages named that dpkg does not have
+not_installed()
+{
+	printf '%s\n' "$@" | grep -vxF -f <(
+		dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" \
 			2>/dev/null | sed -n 's/^installed //p'
 	) || true
-	server_is_complete || say server
 }
 
 # What is there decides more than the names of packages: a server or a library
@@ -145,7 +151,7 @@ need_packages()
 
 need_names()
 {
-	local missing major become=()
+	local major
 
 	major=$("$PG_CONFIG" --version 2>/dev/null |
 		sed -n 's/^[^0-9]*\([0-9]*\).*/\1/p') || true
@@ -159,9 +165,17 @@ need_names()
 		return
 	fi
 
-	missing=$(missing_packages)
-	[[ -n $missing ]] || return 0
+	get_packages "$(missing_packages)"
+	server_is_complete ||
+		die "PostgreSQL's files are still not found (PG_CONFIG=$PG_CONFIG)."
+}
 
+# Install these, one a line, or say what would.
+get_packages()
+{
+	local missing=$1 become=()
+
+	[[ -n $missing ]] || return 0
 	if ((EUID != 0)); then
 		if ! command -v sudo >/dev/null; then
 			die "Packages are missing. Type this, then try again:" "" \
@@ -171,8 +185,6 @@ need_names()
 		become=(sudo)
 	fi
 	(install_packages "$missing")
-	server_is_complete ||
-		die "PostgreSQL's files are still not found (PG_CONFIG=$PG_CONFIG)."
 }
 
 # A program beyond those, from the package of the given or of the same name.
