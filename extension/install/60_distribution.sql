@@ -416,15 +416,7 @@ BEGIN
 	FOR part IN SELECT entityapi.list_audit_tables() LOOP
 		EXECUTE format('DROP TRIGGER append_only ON %s', part);
 	END LOOP;
-	FOR part IN SELECT entityapi.list_audit_tables() OFFSET 1 LOOP
-		EXECUTE format(
-			'UPDATE %s SET tenant_id ='
-			' ''00000000-0000-0000-0000-000000000000'''
-			' WHERE tenant_id IS NULL', part);
-		PERFORM entityapi.rekey_audit(part, '(tenant_id, at, id)',
-									  '(at, id)');
-	END LOOP;
-	ALTER TABLE entityapi.audit ALTER COLUMN tenant_id SET NOT NULL;
+	PERFORM entityapi.key_audit(true);
 	PERFORM create_distributed_table(
 		'entityapi.audit', 'tenant_id',
 		colocate_with => coalesce((
@@ -446,6 +438,42 @@ BEGIN
 	GRANT SELECT ON entityapi.moved TO entityapi_owner;
 	PERFORM create_distributed_table('entityapi.moved', 'tenant_id',
 									 colocate_with => 'entityapi.audit');
+END
+$$;
+
+-- The keys of the log with its records: by tenant, those of none having the
+-- UUID of zeros, or by time, those having null.
+CREATE FUNCTION entityapi.key_audit(by_tenant boolean) RETURNS void
+	LANGUAGE plpgsql
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	nil CONSTANT uuid := '00000000-0000-0000-0000-000000000000';
+	part regclass;
+BEGIN
+	FOR part IN SELECT entityapi.list_audit_tables() OFFSET 1 LOOP
+		IF by_tenant THEN
+			EXECUTE format('UPDATE %s SET tenant_id = $1'
+						   ' WHERE tenant_id IS NULL', part) USING nil;
+			PERFORM entityapi.rekey_audit(part, '(tenant_id, at, id)',
+										  '(at, id)');
+		ELSE
+			PERFORM entityapi.rekey_audit(part, '(at, id)',
+										  '(tenant_id, at, id)');
+		END IF;
+	END LOOP;
+	IF by_tenant THEN
+		ALTER TABLE entityapi.audit ALTER COLUMN tenant_id SET NOT NULL;
+		RETURN;
+	END IF;
+	ALTER TABLE entityapi.audit ALTER COLUMN tenant_id DROP NOT NULL;
+	FOR part IN SELECT entityapi.list_audit_tables() OFFSET 1 LOOP
+		-- since PostgreSQL 18 the key has left a constraint of its own
+		EXECUTE format('ALTER TABLE %s ALTER COLUMN tenant_id DROP NOT NULL',
+					   part);
+		EXECUTE format('UPDATE %s SET tenant_id = NULL WHERE tenant_id = $1',
+					   part) USING nil;
+	END LOOP;
 END
 $$;
 
@@ -527,16 +555,7 @@ BEGIN
 		PERFORM entityapi.take_back(part);
 	END LOOP;
 	PERFORM entityapi.take_back('entityapi.audit');
-	FOR part IN SELECT entityapi.list_audit_tables() OFFSET 1 LOOP
-		PERFORM entityapi.rekey_audit(part, '(at, id)', '(tenant_id, at, id)');
-	END LOOP;
-	ALTER TABLE entityapi.audit ALTER COLUMN tenant_id DROP NOT NULL;
-	FOR part IN SELECT entityapi.list_audit_tables() OFFSET 1 LOOP
-		EXECUTE format(
-			'UPDATE %s SET tenant_id = NULL'
-			' WHERE tenant_id = ''00000000-0000-0000-0000-000000000000''',
-			part);
-	END LOOP;
+	PERFORM entityapi.key_audit(false);
 	FOR part IN SELECT entityapi.list_audit_tables() LOOP
 		PERFORM entityapi.guard_audit(part);
 	END LOOP;

@@ -57,6 +57,7 @@ BEGIN
 						 OR p.proname IN (
 							'make_audit_partition', 'take_audit_turn',
 							'note_purge', 'guard_audit', 'rekey_audit',
+							'key_audit',
 							'distribute_own', 'distribute_audit',
 							'undistribute_own', 'take_back',
 							'move_own_ahead',

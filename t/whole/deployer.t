@@ -186,6 +186,7 @@ my %calls = (
 		undistribute_own prepare_node)),
 	'drop_own_references' => 'begin; select entityapi.drop_own_references(); rollback',
 	'rekey_audit' => q{begin; select entityapi.rekey_audit('entityapi.audit_default', '(tenant_id, at, id)', '(at, id)'); rollback},
+	'key_audit' => 'begin; select entityapi.key_audit(true); rollback',
 	'list_citus_faults' => q{select entityapi.list_citus_faults('{app}')},
 	'pin_installer_path' => 'begin; select entityapi.pin_installer_path(); rollback',
 	'guard_moves' => 'begin; select entityapi.guard_moves(); rollback',
