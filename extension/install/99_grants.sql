@@ -69,7 +69,10 @@ BEGIN
 							'await_replication', 'guard_moves',
 							'unguard_moves', 'guard_is_member',
 							'announce', 'announce_here', 'declaring_here',
-							'silence_role', 'guard_declarations')
+							'silence_role', 'guard_declarations',
+							'hold_commits', 'create_restore_point',
+							'describe_here', 'columns_of', 'count_here',
+							'compare_copies', 'compare_nodes')
 					THEN '{}'
 					ELSE '{EXECUTE}' END::text[]
 		FROM pg_catalog.pg_proc p

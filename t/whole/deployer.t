@@ -212,6 +212,13 @@ my %calls = (
 	'take_turn' => 'begin; select entityapi.take_turn(1, 60000, false); rollback',
 	'take_slots' => 'begin; select entityapi.take_slots(1, 1, 1, 1); rollback',
 	'pass_gate' => 'select entityapi.pass_gate(1, false)',
+	'hold_commits' => 'begin; select entityapi.hold_commits(true); rollback',
+	'create_restore_point' => q{select entityapi.create_restore_point('point')},
+	'compare_nodes' => 'select count(*) from entityapi.compare_nodes()',
+	'compare_copies' => 'select entityapi.compare_copies()',
+	'describe_here' => 'select entityapi.describe_here()',
+	'columns_of' => q{select entityapi.columns_of('app.person')},
+	'count_here' => q{select entityapi.count_here('{entityapi.account}')},
 );
 
 subtest 'traps on the way' => sub {
