@@ -9,11 +9,11 @@
 PG_FUNCTION_INFO_V1(ea_sql_hold_commits);
 
 /*
- * entityapi.hold_commits(anchor boolean) returns boolean, false.  A transaction
- * of several nodes that this one has begun says so in a table of Citus before
- * it is prepared anywhere, and has it locked until it is committed here.  So
- * until the caller's transaction ends none comes to be prepared, and those
- * that are have been committed on the node that decides.
+ * entityapi.hold_commits(anchor boolean) returns boolean, false.  Of a
+ * transaction of several nodes this one, where it has begun, keeps a note in a
+ * table of Citus before it is prepared anywhere, and has that locked until it
+ * is committed here.  So until the caller's transaction ends none comes to be
+ * prepared, and those that are have been committed on the node that decides.
  */
 Datum
 ea_sql_hold_commits(PG_FUNCTION_ARGS)

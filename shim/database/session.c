@@ -99,6 +99,43 @@ tell_settings(struct session_source *source, PGconn *connection)
 	PQsetNoticeReceiver(connection, ignore_notice, NULL);
 }
 
+/* The one row, of one boolean. */
+static bool
+is_true(PGconn *connection, const char *sql)
+{
+	PGresult   *result = PQexec(connection, sql);
+	bool		yes = PQntuples(result) == 1 &&
+		strcmp(PQgetvalue(result, 0, 0), "t") == 0;
+
+	PQclear(result);
+	return yes;
+}
+
+/*
+ * A shim that knows one node of several asks the others by way of it, for many
+ * times the price, and waits for one that hangs.
+ */
+static void
+tell_nodes(struct session_source *source, PGconn *connection)
+{
+	if (source->kind != SESSION_PRIMARY || source->config->nodes[0] != '\0' ||
+		atomic_exchange(&source->nodes_told, true))
+		return;
+
+	/* without Citus there are no such tables, and no error is logged */
+	if (is_true(connection, "select to_regclass('pg_catalog.pg_dist_node')"
+				" is not null") &&
+		is_true(connection, "select count(*) > 1 and exists (select from"
+				" pg_catalog.pg_dist_partition p join pg_class c"
+				" on c.oid = p.logicalrelid join pg_namespace n"
+				" on n.oid = c.relnamespace where n.nspname = 'entityapi')"
+				" from pg_catalog.pg_dist_node where noderole = 'primary'"))
+		log_event(LOG_WARNING, "nodes", NULL, NULL,
+				  "the service is on several nodes, and \"nodes\" names none: "
+				  "requests of tenants of the others go by way of this one, "
+				  "for many times the price");
+}
+
 /* Settings of the session, and the one prepared statement. */
 static bool
 prepare_session(struct session_source *source, PGconn *connection,
@@ -151,7 +188,10 @@ prepare_session(struct session_source *source, PGconn *connection,
 	}
 	PQclear(result);
 	if (fine)
+	{
 		tell_settings(source, connection);
+		tell_nodes(source, connection);
+	}
 	return fine && set_up(connection, "set client_min_messages = error");
 }
 

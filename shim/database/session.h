@@ -32,6 +32,7 @@ struct session_source
 	_Atomic(const struct trouble *) trouble;	/* of that time */
 	atomic_bool settings_told;	/* those that do not hold */
 	atomic_bool pooler_is_fine; /* it was tried; nothing has failed since */
+	atomic_bool nodes_told;		/* that there are others */
 };
 
 /*

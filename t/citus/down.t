@@ -40,6 +40,28 @@ sub statuses { my ($method, $body) = @_; return join ' ', map { my $shim = $_; m
 
 is(statuses(POST => \%item, @shims), '201 201 201 201 201 201 201 201 201', 'all are served by all');
 
+my $names_none = qr/"event":"nodes".*\\"nodes\\" names none/;
+ok($_->said($names_none), 'a shim that knows one node says so') for @shims;
+unlike(EntityApi::Test::slurp($all->{err}), $names_none, 'and one that knows all does not');
+
+my $superadmin = $shims[0]->superadmin;
+my $victim = $shims[0]->user($tenants[0]{id}, 'victim', []);
+
+# What is written to all nodes: who comes, who stays, who goes
+sub who_is_who
+{
+	my ($shim) = @_;
+	my $tenant = "/manage/tenants/$tenants[0]{id}";
+	my $short = { json => { username => 'victim', password => $victim->{password} } };
+
+	return join ' ', map { $_->{status} } $shim->http(POST => '/auth/login', $short),
+	  $shim->http(POST => '/auth/login', { json => { %{ $short->{json} }, password => 'wrong wrong wrong' } }),
+	  $shim->http(POST => '/auth/refresh', { json => { refreshToken => $victim->{refreshToken} } }),
+	  $shim->http(POST => '/auth/logout', { json => { refreshToken => $victim->{refreshToken} } }),
+	  $shim->http(PATCH => "$tenant/users/$victim->{id}", { token => $superadmin, json => { status => 'DISABLED' } }),
+	  $shim->http(POST => "$tenant/users", { token => $superadmin, json => { username => 'another', roles => [] } });
+}
+
 for my $away (1, 2, 0)
 {
 	subtest "node $away is away" => sub {
@@ -57,6 +79,7 @@ for my $away (1, 2, 0)
 		is(by_key(@others), $expected->(200), 'by keys, too') for 1, 2;
 		# Citus would try for half a minute each time
 		cmp_ok(time - $started, '<', 60, 'soon');
+		is(who_is_who($others[0]), '503 503 503 503 503 503', 'nobody logs in or out, comes, or is disabled');
 		my ($mine) = grep { $_->{node} == $away } @tenants;
 		my $answer = ask($others[0], $mine, 'GET');
 		is($answer->{json}{errors}[0]{code}, 'UNAVAILABLE', 'it is said that it is for now');
