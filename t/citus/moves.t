@@ -83,6 +83,19 @@ under_load('a tenant moves around', map { move($tenant, @$_) } [ 2, 'force_logic
 under_load('a tenant gets a part of its own', "select isolate_tenant_to_new_shard('app.item', '$tenants[2]{id}', 'CASCADE', 'block_writes')",
 	move($tenants[2], 0, 'force_logical'));
 
+# So there are more parts than were made at first, as scale.md says.
+under_load('a part is divided', sub {
+		my $parts = q{select count(*) from pg_dist_shard where logicalrelid = 'entityapi.audit'::regclass};
+		my $before = $cluster->psql($parts);
+		my $shard = $cluster->shard_of($tenant->{id});
+		my $divided = $cluster->try_psql(qq{set client_min_messages = error; select citus_split_shard_by_split_points(s.shardid,
+			array[((s.shardminvalue::bigint + s.shardmaxvalue::bigint) / 2)::text], array_fill((select nodeid from pg_dist_node where groupid = 1), '{2}'), 'block_writes')
+			from pg_dist_shard s where s.shardid = $shard});
+
+		is($cluster->psql($parts), $before + 1, 'there is one more');
+		return $divided;
+	});
+
 # The log's owner is another one than that of the other tables, so there are two
 # subscriptions, and Citus does not miss the one that never begins.
 subtest 'what is not replicated does not move' => sub {
