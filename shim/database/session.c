@@ -150,7 +150,7 @@ prepare_session(struct session_source *source, PGconn *connection,
 	if (trouble_of_encoding(connection))
 	{
 		log_failure(source, "cannot set up a session",
-					"the database is not in UTF8");
+					"the database is not in UTF8", NULL);
 		return false;
 	}
 	snprintf(timeout, sizeof(timeout), "set statement_timeout = %ld",
