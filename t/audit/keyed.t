@@ -16,7 +16,7 @@ $shim->tenant('acme');
 is($shim->http(POST => '/auth/login', { json => { username => 'nobody', password => 'wrong wrong wrong' } })->{status}, 401, 'a record of no tenant is made');
 $shim->stop;
 
-my $indexes = q{select string_agg(tablename || regexp_replace(indexdef, '^.* USING', indexdef ~ 'UNIQUE'), E'\n' order by tablename, indexdef)
+my $indexes = q{select string_agg(tablename || regexp_replace(indexdef, '^.* USING', (indexdef ~ 'UNIQUE')::text), E'\n' order by tablename, indexdef)
 	from pg_indexes where schemaname = 'entityapi' and tablename ~ '^audit_'};
 my $null = 'select count(*) filter (where tenant_id is null) > 0, bool_or(tenant_id = \'00000000-0000-0000-0000-000000000000\') from entityapi.audit';
 my $record = q{insert into entityapi.audit (id, at, action, outcome) values ('00000000-0000-0000-0000-000000000001', now(), 'ONE_MORE', 'SUCCESS')};
