@@ -34,6 +34,7 @@ struct channel
 	int			backend;		/* behind a pooler, or 0 */
 	bool		is_distrusted;	/* that backend may be others' as well */
 	enum pool_lane lane;		/* under which it counts while it is used */
+	int			beyond;			/* the node that its call is about, or 0 */
 	int			count;			/* of calls under way */
 	void	   *owners[CHANNEL_DEPTH];	/* NULL: nobody wants the answer */
 	uint64_t	since;			/* the first one has been; or the last was */

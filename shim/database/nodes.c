@@ -82,9 +82,6 @@ nodes_create(struct loop *loop, const struct config *config,
 		}
 		p += length;
 	}
-	if (nodes->count == 1)
-		return nodes;
-
 	nodes->guesses = calloc(GUESSES, sizeof(*nodes->guesses));
 	if (nodes->guesses == NULL)
 	{
@@ -129,7 +126,7 @@ nodes_destroy(struct nodes *nodes, pool_rest rest, void *argument)
 }
 
 static int *
-guess_of(struct nodes *nodes, const struct request *request)
+guess_of(const struct nodes *nodes, const struct request *request)
 {
 	return &nodes->guesses[request->credential % GUESSES];
 }
@@ -162,6 +159,19 @@ nodes_choose(struct nodes *nodes, const struct request *request)
 		(int) (first % (unsigned) nodes->count);
 }
 
+int
+nodes_beyond(const struct nodes *nodes, int number,
+			 const struct request *request)
+{
+	int			tenant;
+
+	if (request->credential == 0 || !pool_has_nodes(nodes->list[0].pool))
+		return 0;
+	tenant = *guess_of(nodes, request);
+	return tenant == UNKNOWN || tenant == nodes->list[number].number ? 0 :
+		tenant + 1;
+}
+
 void
 nodes_learn(struct nodes *nodes, int number, const struct request *request,
 			const struct answer *answer)
@@ -170,7 +180,8 @@ nodes_learn(struct nodes *nodes, int number, const struct request *request,
 	int			here;
 	int			tenant;
 
-	if (nodes->count == 1 || answer->notes == NULL)
+	if ((nodes->count == 1 && !pool_has_nodes(nodes->list[0].pool)) ||
+		answer->notes == NULL)
 		return;
 
 	/* they end where the headers begin */

@@ -36,6 +36,13 @@ extern bool nodes_destroy(struct nodes *nodes, pool_rest rest,
 /* The node that is thought to have the tenant, or any. */
 extern int	nodes_choose(struct nodes *nodes, const struct request *request);
 
+/*
+ * The node that is thought to have the tenant, where it is not the one that is
+ * asked: one more than its number, and 0 for none.
+ */
+extern int	nodes_beyond(const struct nodes *nodes, int number,
+						 const struct request *request);
+
 /* It has answered; it is away, and left out for a while. */
 extern void nodes_learn(struct nodes *nodes, int number,
 						const struct request *request,

@@ -391,6 +391,34 @@ pool_want(struct pool *pool, long waiting, long login_share)
 	pool->login_share = login_share;
 }
 
+/* -------- other nodes -------- */
+
+bool
+pool_has_nodes(const struct pool *pool)
+{
+	return atomic_load(&pool->source.has_nodes);
+}
+
+long
+pool_beyond(const struct pool *pool, int beyond, uint64_t *latest)
+{
+	long		count = 0;
+	long		i;
+
+	*latest = 0;
+	for (i = 0; i < pool->most; i++)
+	{
+		const struct channel *channel = &pool->list[i];
+
+		if (!is_used(channel) || channel->beyond != beyond)
+			continue;
+		count++;
+		if (*latest < channel->since)
+			*latest = channel->since;
+	}
+	return count;
+}
+
 /* -------- calls -------- */
 
 bool

@@ -109,6 +109,16 @@ struct pool_report
 /* How it stands at this moment. */
 extern void pool_report(const struct pool *pool, struct pool_report *report);
 
+/* Whether its server has been found to be one of several nodes. */
+extern bool pool_has_nodes(const struct pool *pool);
+
+/*
+ * How many connections are taken by what is about that other node, or are
+ * still held by it, and when the last of them began.
+ */
+extern long pool_beyond(const struct pool *pool, int beyond,
+						uint64_t *latest);
+
 /* Calls that it may have under way at once. */
 extern long pool_most(const struct pool *pool);
 

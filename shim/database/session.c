@@ -118,18 +118,21 @@ is_true(PGconn *connection, const char *sql)
 static void
 tell_nodes(struct session_source *source, PGconn *connection)
 {
-	if (source->kind != SESSION_PRIMARY || source->config->nodes[0] != '\0' ||
+	if (source->kind != SESSION_PRIMARY ||
 		atomic_exchange(&source->nodes_told, true))
 		return;
 
 	/* without Citus there are no such tables, and no error is logged */
-	if (is_true(connection, "select to_regclass('pg_catalog.pg_dist_node')"
-				" is not null") &&
-		is_true(connection, "select count(*) > 1 and exists (select from"
-				" pg_catalog.pg_dist_partition p join pg_class c"
-				" on c.oid = p.logicalrelid join pg_namespace n"
-				" on n.oid = c.relnamespace where n.nspname = 'entityapi')"
-				" from pg_catalog.pg_dist_node where noderole = 'primary'"))
+	if (!is_true(connection, "select to_regclass('pg_catalog.pg_dist_node')"
+				 " is not null") ||
+		!is_true(connection, "select count(*) > 1 and exists (select from"
+				 " pg_catalog.pg_dist_partition p join pg_class c"
+				 " on c.oid = p.logicalrelid join pg_namespace n"
+				 " on n.oid = c.relnamespace where n.nspname = 'entityapi')"
+				 " from pg_catalog.pg_dist_node where noderole = 'primary'"))
+		return;
+	atomic_store(&source->has_nodes, true);
+	if (source->config->nodes[0] == '\0')
 		log_event(LOG_WARNING, "nodes", NULL, NULL,
 				  "the service is on several nodes, and \"nodes\" names none: "
 				  "requests of tenants of the others go by way of this one, "

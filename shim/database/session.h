@@ -32,7 +32,8 @@ struct session_source
 	_Atomic(const struct trouble *) trouble;	/* of that time */
 	atomic_bool settings_told;	/* those that do not hold */
 	atomic_bool pooler_is_fine; /* it was tried; nothing has failed since */
-	atomic_bool nodes_told;		/* that there are others */
+	atomic_bool nodes_told;		/* whether there are others, */
+	atomic_bool has_nodes;		/* and there are */
 };
 
 /*

@@ -378,7 +378,7 @@ request_note(struct request *request, const struct arrival *arrival)
 
 const struct refusal *
 request_write(struct request *request, const struct arrival *arrival,
-			  const struct config *config)
+			  const struct config *config, bool has_nodes)
 {
 	const struct head *head = arrival->head;
 	struct buffer *message = &request->message;
@@ -390,7 +390,7 @@ request_write(struct request *request, const struct arrival *arrival,
 	classify(request);
 	request->keep_alive = head_allows_reuse(head);
 	if (config->replicas[0] != '\0' || config->nodes[0] != '\0' ||
-		request->area == AREA_ACCOUNTS)
+		has_nodes || request->area == AREA_ACCOUNTS)
 		read_credential(request, head);
 	read_remote(request, head, &arrival->address, config);
 	write_head(request, head);

@@ -71,11 +71,13 @@ extern void request_note(struct request *request,
 
 /*
  * Writes the message of one that has not been refused.  Returns NULL if it is
- * fit for entityapi.handle(), else why it is not.
+ * fit for entityapi.handle(), else why it is not.  Of a server with nodes it
+ * is known whose request that is.
  */
 extern const struct refusal *request_write(struct request *request,
 										   const struct arrival *arrival,
-										   const struct config *config);
+										   const struct config *config,
+										   bool has_nodes);
 
 /*
  * Whether it may change something.  One that must not is sent again where its

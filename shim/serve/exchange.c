@@ -23,7 +23,7 @@ exchange_start(struct exchange *exchange, const struct config *config,
 	exchange->config = config;
 	exchange->started = exchange->queued = now_micros() - waited;
 	exchange->called = 0;
-	exchange->tries = exchange->servers = 0;
+	exchange->tries = exchange->servers = exchange->beyond = 0;
 	exchange->behind = exchange->alone = exchange->counted = false;
 	exchange->login.state = LOGIN_NONE;
 	memset(&exchange->answer, 0, sizeof(exchange->answer));

@@ -35,9 +35,11 @@ struct exchange
 	uint64_t	called;			/* microseconds that its calls have taken */
 	int			tries;			/* to call, that have ended */
 	int			servers;		/* that were asked in vain */
+	int			beyond;			/* nodes_beyond() that which is asked */
 	bool		behind;			/* it was sent behind another one */
 	bool		alone;			/* it must not be */
 	bool		counted;		/* among those that have begun */
+	bool		aside;			/* instead of that */
 	struct login login;
 	struct buffer compressed;	/* its answer, if it is not the desk's */
 };

@@ -30,3 +30,20 @@ line_take(struct line *line)
 	line->count--;
 	return exchange;
 }
+
+void
+line_remove(struct line *line, struct exchange *exchange)
+{
+	struct exchange *before = NULL;
+	struct exchange *at = line->first;
+
+	while (at != exchange)
+	{
+		before = at;
+		at = at->next;
+	}
+	*(before ? &before->next : &line->first) = exchange->next;
+	if (line->last == exchange)
+		line->last = before;
+	line->count--;
+}

@@ -19,4 +19,7 @@ extern void line_add_first(struct line *line, struct exchange *exchange);
 /* There has to be one. */
 extern struct exchange *line_take(struct line *line);
 
+/* One that is in it. */
+extern void line_remove(struct line *line, struct exchange *exchange);
+
 #endif							/* LINE_H */

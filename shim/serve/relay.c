@@ -152,8 +152,19 @@ line_up(struct relay *relay, struct exchange *exchange)
 		let_in(relay);
 		return;
 	}
-	exchange->counted = true;
-	relay->outstanding++;
+	exchange->beyond = standby >= 0 ? 0 :
+		nodes_beyond(relay->server->nodes, exchange->way->number, request);
+	if (exchange->beyond != 0 && way_is_stuck(exchange, now_micros()))
+	{
+		way_give_up(exchange, false, now_micros());
+		return;
+	}
+
+	/* those who wait for another node keep nobody else from beginning */
+	exchange->aside = way_is_crowded(exchange) && relay->aside < relay->most;
+	exchange->counted = !exchange->aside;
+	relay->aside += exchange->aside;
+	relay->outstanding += exchange->counted;
 	if (request->probe != NULL)
 		way_add_first(exchange);
 	else
@@ -228,7 +239,8 @@ begin(void *argument, const struct arrival *arrival)
 	request_note(&exchange->request, arrival);
 	if (refusal == NULL)
 		refusal = request_write(&exchange->request, arrival,
-								exchange->config);
+								exchange->config,
+								pool_has_nodes(server->pool));
 	if (!exchange->config->reuse_connections || server->draining ||
 		arrival->leaves)
 		exchange->request.keep_alive = false;

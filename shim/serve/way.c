@@ -76,6 +76,50 @@ waited(const struct exchange *exchange, uint64_t now)
 	return now - exchange->started - exchange->called;
 }
 
+/* -------- another node -------- */
+
+/*
+ * A node that hangs keeps whoever asks it by way of another one, until the
+ * statement times out and longer.  So requests about one have half of the
+ * connections at most, and the others are for the rest.
+ */
+static bool
+has_share(const struct exchange *exchange, uint64_t *latest)
+{
+	long		half = exchange->config->pool_size / 2;
+
+	return pool_beyond(exchange->way->pool, exchange->beyond, latest) <
+		(half > 0 ? half : 1);
+}
+
+bool
+way_is_stuck(const struct exchange *exchange, uint64_t now)
+{
+	uint64_t	latest;
+
+	return exchange->beyond != 0 && !has_share(exchange, &latest) &&
+		now > latest + (uint64_t) exchange->config->pool_wait_ms * 1000;
+}
+
+bool
+way_is_crowded(const struct exchange *exchange)
+{
+	uint64_t	latest;
+
+	return exchange->beyond != 0 && !has_share(exchange, &latest);
+}
+
+/* The first that may be sent, or NULL. */
+static struct exchange *
+first_of(const struct line *line)
+{
+	struct exchange *exchange = line->first;
+
+	while (exchange != NULL && way_is_crowded(exchange))
+		exchange = exchange->next;
+	return exchange;
+}
+
 /* -------- answers -------- */
 
 struct exchange *
@@ -95,7 +139,9 @@ put_away(struct relay *relay, struct exchange *exchange)
 	exchange_put_away(exchange, &relay->desk);
 	if (exchange->counted)
 		relay->outstanding--;
-	exchange->counted = false;
+	if (exchange->aside)
+		relay->aside--;
+	exchange->counted = exchange->aside = false;
 	exchange->next = relay->unused;
 	relay->unused = exchange;
 }
@@ -203,6 +249,9 @@ turn_to(struct exchange *exchange, struct way *way)
 	PQclear(exchange->answer.result);
 	memset(&exchange->answer, 0, sizeof(exchange->answer));
 	exchange->way = way;
+	exchange->beyond = way->is_standby ? 0 :
+		nodes_beyond(way->relay->server->nodes, way->number,
+					 &exchange->request);
 	exchange->tries = 0;
 	exchange->alone = false;
 	exchange->queued = now_micros();
@@ -352,6 +401,8 @@ send_to(struct channel *channel, struct exchange *exchange)
 		if (exchange != exchange->way->relay->sweep)
 			metrics_observe(METRIC_POOL_WAIT, answer->wait_micros);
 	}
+	if (!exchange->behind)
+		channel->beyond = exchange->beyond;
 	answer->sent = pool_send(channel, statement_of(exchange),
 							 &exchange->request, !is_read(exchange),
 							 exchange);
@@ -365,17 +416,21 @@ static bool
 dispatch_first(struct way *way, enum line_kind kind)
 {
 	struct line *line = &way->lines[kind];
+	struct exchange *first = first_of(line);
 	struct channel *channel;
 
-	if (line->first == NULL)
+	if (first == NULL)
 		return false;
 	channel = pool_idle(way->pool, kind == LINE_LOGINS ? LANE_LOGIN :
 						LANE_DATA, kind == LINE_WRITES);
-	if (channel == NULL && kind == LINE_READS && !line->first->alone)
+	if (channel == NULL && kind == LINE_READS && !first->alone &&
+		first->beyond == 0)
 		channel = pool_busy(way->pool);
-	if (channel != NULL)
-		send_to(channel, line_take(line));
-	return channel != NULL;
+	if (channel == NULL)
+		return false;
+	line_remove(line, first);
+	send_to(channel, first);
+	return true;
 }
 
 void
@@ -394,14 +449,18 @@ way_dispatch(struct way *way)
 		for (n = 0; n < LINES && !goes_on; n++)
 		{
 			int			best = -1;
+			uint64_t	queued = 0;
 			int			i;
 
 			for (i = 0; i < LINES; i++)
 			{
-				if (!tried[i] && way->lines[i].first != NULL &&
-					(best < 0 || way->lines[i].first->queued <
-					 way->lines[best].first->queued))
-					best = i;
+				const struct exchange *first = tried[i] ? NULL :
+					first_of(&way->lines[i]);
+
+				if (first == NULL || (best >= 0 && first->queued >= queued))
+					continue;
+				best = i;
+				queued = first->queued;
 			}
 			if (best < 0)
 				break;
@@ -540,7 +599,8 @@ look_at_line(struct line *line, uint64_t failed, uint64_t now)
 		bool		in_vain = exchange->queued <= failed;
 
 		next = exchange->next;
-		if (in_vain || now >= way_deadline(exchange))
+		if (in_vain || now >= way_deadline(exchange) ||
+			way_is_stuck(exchange, now))
 			way_give_up(exchange, in_vain, now);
 		else
 			way_add_last(exchange);

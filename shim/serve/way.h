@@ -47,6 +47,7 @@ struct relay
 	long		most;			/* so many may begin */
 	long		outstanding;	/* requests that have, beside waiting logins */
 	long		logging_in;		/* those */
+	long		aside;			/* beyond them, for another node's answers */
 	struct exchange *sweep;		/* NULL: it is not under way */
 	uint64_t	sweep_at;		/* when it is next */
 	int			wait_ms;
@@ -72,6 +73,14 @@ extern void way_happened(void *argument, struct channel *channel);
 
 /* In each turn of the loop: what takes too long. */
 extern void way_look(struct way *way, uint64_t now);
+
+/*
+ * Whether it is about another node, and all connections that such requests may
+ * have are taken; and have been for as long as one may wait for a connection,
+ * so the node does not answer.
+ */
+extern bool way_is_crowded(const struct exchange *exchange);
+extern bool way_is_stuck(const struct exchange *exchange, uint64_t now);
 
 /* Until when a request may wait. */
 extern uint64_t way_deadline(const struct exchange *exchange);
