@@ -12,6 +12,7 @@
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 
+#include "base/compat.h"
 #include "base/text.h"
 #include "identity/username.h"
 
