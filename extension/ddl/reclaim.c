@@ -5,14 +5,20 @@
  *
  * The service owns its tables, and has no rights to those of others.  The role
  * that calls may have them; otherwise the difference stays.  None of these
- * statements runs code of the tables.
+ * statements runs code of the tables: one that would is not made.
  */
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/table.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/acl.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
@@ -84,6 +90,51 @@ find_role(const EaDdlDifference *difference)
 	return caller;
 }
 
+/* A foreign key of the table that it is a partition of leads to it. */
+static bool
+has_reference(Oid relid)
+{
+	Relation	catalog = table_open(ConstraintRelationId, AccessShareLock);
+	ScanKeyData keys[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		found = false;
+
+	ScanKeyInit(&keys[0], Anum_pg_constraint_confrelid, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(relid));
+	ScanKeyInit(&keys[1], Anum_pg_constraint_contype, BTEqualStrategyNumber,
+				F_CHAREQ, CharGetDatum(CONSTRAINT_FOREIGN));
+	scan = systable_beginscan(catalog, InvalidOid, false, NULL,
+							  lengthof(keys), keys);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		CHECK_FOR_INTERRUPTS();
+		found = OidIsValid(((Form_pg_constraint)
+							GETSTRUCT(tuple))->conparentid);
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return found;
+}
+
+/*
+ * Detaching a partition looks for rows that reference it, with the rights of
+ * whoever detaches it, and their keys may be compared by casts of others.  A
+ * new foreign key waits for the lock.
+ */
+static bool
+is_referenced(const EaDdlDifference *difference, bool lock)
+{
+	Oid			relid = ea_ddl_relation(difference->table);
+
+	if (difference->part != EA_DDL_PART_KIN || !OidIsValid(relid) ||
+		!get_rel_relispartition(relid))
+		return false;
+	if (lock)
+		LockRelationOid(relid, ShareRowExclusiveLock);
+	return has_reference(relid);
+}
+
 static void
 run_as(Oid role, EaDdlPlan *plan, EaDdlStatement *statement)
 {
@@ -109,6 +160,8 @@ take_back(EaDdlPlan *plan, const EaDdlDifference *difference, bool dry_run)
 	if (!OidIsValid(role) || difference->hint != NULL)
 		return false;
 	if (difference->undo == NULL && !dry_run && !is_owned(table, &forced))
+		return false;
+	if (is_referenced(difference, !dry_run))
 		return false;
 	if (difference->undo != NULL)
 		statement = ea_ddl_add(plan, EA_DDL_SCHEMA, table, table->field, "%s",
@@ -169,7 +222,12 @@ ea_ddl_reclaim(EaDdlPlan *plan, List *differences, bool dry_run)
 	{
 		EaDdlDifference *difference = lfirst(lc);
 
-		if (difference->undo != NULL && comes_first(difference))
+		if (difference->undo == NULL || !comes_first(difference))
+			continue;
+		if (is_referenced(difference, false))
+			difference->hint = "drop the foreign keys that lead to it from "
+				"there, since it could call code of others to detach it";
+		else
 			difference->hint = psprintf("%s, as a superuser or its owner",
 										difference->undo);
 	}

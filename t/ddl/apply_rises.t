@@ -221,6 +221,43 @@ subtest 'triggers on what applying writes' => sub {
 	}
 };
 
+# PostgreSQL looks for rows that reference a partition with the rights of
+# whoever detaches it, and casts of anybody compare their keys.
+subtest 'a place among partitions, with keys that lead there' => sub {
+	plan skip_all => 'Citus makes no partitions of such tables' if $cluster->nodes > 1;
+	$cluster->psql('grant usage on schema app, trap to deployer; grant insert on trap.ran to deployer');
+	must_deploy(<<~'SQL');
+		create schema theirs;
+		grant usage on schema theirs to public;
+		create type theirs.kind as enum ('x');
+		create function theirs.key(theirs.kind) returns uuid language plpgsql as $$
+		begin
+			perform trap.rise('cast');
+			return '00000000-0000-0000-0000-000000000001';
+		end $$;
+		create cast (theirs.kind as uuid) with function theirs.key as implicit;
+		create table theirs.whole (like app.item, primary key (tenant_id, id)) partition by list (tenant_id);
+		alter table theirs.whole attach partition app.item default;
+		create table theirs.points (tenant_id theirs.kind, id theirs.kind);
+		insert into theirs.points values ('x', 'x');
+		alter table theirs.points add constraint leads foreign key (tenant_id, id) references theirs.whole not valid;
+		truncate trap.ran;
+		SQL
+	for my $options ([ '--repair', '--dry-run' ], ['--repair'])
+	{
+		my $result = as_superuser(@$options, file());
+
+		is($result->{status}, 1, "is left: @$options");
+		like($result->{out} . $result->{err}, qr/app\.item is a partition of theirs\.whole \(drop the foreign keys that lead to it from there/, 'as it says')
+		  or diag("$result->{out}$result->{err}");
+	}
+	is(ran('cast'), '-', 'and nothing of it ran');
+	must_deploy('drop table theirs.points');
+	is(as_superuser('--repair', file())->{status}, 0, 'without them it is taken back');
+	is(ran('cast'), '-', 'and nothing ran');
+	is($cluster->apply(file()), "nothing to change\n", 'so that nothing is left');
+};
+
 subtest 'settings of whoever applies' => sub {
 	my $path = $cluster->psql("set search_path = public; select count(*) > 0 from entityapi.apply_manifest(
 		'[{\"apiVersion\": \"entityapi/v1\", \"kind\": \"Entity\", \"metadata\": {\"name\": \"Other\"}, \"spec\": {\"fields\": {\"a\": {\"type\": \"string\"}}}}]',
