@@ -54,21 +54,27 @@ ea_owner_confine(EaPin *before)
 }
 
 void
-ea_owner_install(EaPin *before)
+ea_owner_of(EaPin *before, Oid relid)
 {
-	Oid			schema = get_namespace_oid("entityapi", false);
-	Oid			table = get_relname_relid("entity", schema);
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
-	Oid			installer;
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Oid			owner;
 
 	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation %u", table);
-	installer = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+		elog(ERROR, "cache lookup failed for relation %u", relid);
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
 	ReleaseSysCache(tuple);
 	ea_pin_begin(before);
-	SetUserIdAndSecContext(installer,
+	SetUserIdAndSecContext(owner,
 						   before->security | SECURITY_LOCAL_USERID_CHANGE |
 						   SECURITY_RESTRICTED_OPERATION);
+}
+
+void
+ea_owner_install(EaPin *before)
+{
+	ea_owner_of(before, get_relname_relid("entity",
+										  get_namespace_oid("entityapi",
+															false)));
 }
 
 void

@@ -43,6 +43,12 @@ extern void ea_owner_confine(EaPin *before);
  */
 extern void ea_owner_install(EaPin *before);
 
+/*
+ * As the role that a table belongs to, as whom its owner's code may run: for
+ * what a superuser asks of tables that others can replace at any time.
+ */
+extern void ea_owner_of(EaPin *before, Oid relid);
+
 extern Datum ea_owner_call(PGFunction body, FunctionCallInfo fcinfo,
 						   bool confined);
 

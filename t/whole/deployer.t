@@ -215,6 +215,7 @@ my %calls = (
 	'hold_commits' => 'begin; select entityapi.hold_commits(true); rollback',
 	'create_restore_point' => q{select entityapi.create_restore_point('point')},
 	'compare_nodes' => 'select count(*) from entityapi.compare_nodes()',
+	'ask_as_owner' => q{select entityapi.ask_as_owner('entityapi.account', 'select to_jsonb(count(*)) from entityapi.account')},
 	'compare_copies' => 'select entityapi.compare_copies()',
 	'describe_here' => 'select entityapi.describe_here()',
 	'columns_of' => q{select entityapi.columns_of('app.person')},
