@@ -242,7 +242,7 @@ read_odd(EaInput *input, EaField *field, const EaJson *member,
 		return false;
 	if (field->entity->existing && ea_value_check_odd(field, in->value, &why))
 		return true;
-	if (input->op != EA_OP_UPDATE || !ea_authz_readable(input->req, field))
+	if (input->op != EA_OP_UPDATE || !ea_authz_knows(input->req, field))
 		return false;
 	in->odd = why;
 	return true;

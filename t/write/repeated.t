@@ -52,7 +52,7 @@ sub apply
 		[ Version => { optimisticLocking => $true, system => ['updatedAt'], fields => { name => { type => 'string' }, code => once(type => 'string') } } ],
 		[ Item => { system => [qw(createdAt updatedAt createdBy updatedBy)],
 				permissions => { (map { $_ => [qw(create read update delete)] } qw(Clerk Boss)), Writer => ['update'] },
-				fields => { name => { type => 'string' }, price => { type => 'decimal', precision => 6, scale => 2, readOnly => $true, default => 1.5 },
+				fields => { name => { type => 'string' }, moment => { type => 'datetime' }, price => { type => 'decimal', precision => 6, scale => 2, readOnly => $true, default => 1.5 },
 					big => once(type => 'long'), small => once(type => 'integer'), at => once(type => 'datetime'), day => once(type => 'date'),
 					code => once(type => 'uuid'), flag => once(type => 'boolean'), essay => once(type => 'text'), extra => once(type => 'json'), none => once(type => 'string'),
 					secret => once(type => 'string', readRoles => ['Boss']),
@@ -277,6 +277,10 @@ is($failed->{json}{errors}[0]{code}, 'READ_ONLY', 'one that there is not is anot
 $cluster->psql("update app.item set at = 'infinity' where id = '$item->{id}'");
 passes('what only the table can store', $clerk, $item, attribute(at => '"infinity"'));
 differs('and other than that', $clerk, $item, attribute(at => qq("$_")), '/data/attributes/at') for '-infinity', $values->{at};
+$cluster->psql("update app.item set moment = 'infinity' where id = '$item->{id}'");
+passes('nor where it may be set', $clerk, $item, attribute(moment => '"infinity"'));
+($same, $other) = map { refusal($writer, $item, attribute(moment => qq("$_"))) } 'infinity', '-infinity';
+is($same, $other, 'and nobody learns of it who does not read');
 if ($existing)
 {
 	my $bill = made(bills => { net => 2 });
