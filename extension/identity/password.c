@@ -106,7 +106,7 @@ ea_password_fault(const char *password, int len, const char *username_key)
 	if (n < EA_PASSWORD_MIN || n > EA_PASSWORD_MAX)
 		return psprintf("A password has %d to %d characters.",
 						EA_PASSWORD_MIN, EA_PASSWORD_MAX);
-	name = ea_username_typed(password, len);
+	name = ea_username_typed(nfc, strlen(nfc));
 	if (name != NULL && strcmp(ea_username_key(name), username_key) == 0)
 		return "The username cannot be the password.";
 	return NULL;

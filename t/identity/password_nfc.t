@@ -117,6 +117,7 @@ subtest 'a change' => sub {
 
 subtest 'what may be one' => sub {
 	is(create(username => "na\N{U+ef}ve-n\N{U+e4}me", temporaryPassword => "nai\x{308}ve-na\x{308}me"), 'WEAK_PASSWORD', 'not the name, typed otherwise');
+	is(create(username => "\x{1f82}" x 100, temporaryPassword => "\x{3b1}\x{313}\x{300}\x{345}" x 100), 'WEAK_PASSWORD', 'however long that is');
 	is(create(username => 'short', temporaryPassword => "e\x{301}" x 11), 'WEAK_PASSWORD', 'characters count as they are shown');
 	is(create(username => 'enough', temporaryPassword => "e\x{301}" x 12), 201, 'twelve of them');
 	is(create(username => 'long', temporaryPassword => "e\x{301}" x 128), 201, 'to 128');
