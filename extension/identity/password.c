@@ -83,15 +83,12 @@ bcrypt(const char *password, int len, const char *salt)
 	return TextDatumGetCString(result);
 }
 
-/* That so many characters make at most one in NFC. */
-#define LONGEST_DECOMPOSITION 4
-
 char *
 ea_password_nfc(const char *password, int len)
 {
 	if (ea_text_is_ascii(password, len) ||
 		ea_text_characters(password, len) >
-		EA_PASSWORD_MAX * LONGEST_DECOMPOSITION)
+		EA_PASSWORD_MAX * EA_LONGEST_DECOMPOSITION)
 		return pnstrdup(password, len);
 	return ea_username_nfc(password, len);
 }

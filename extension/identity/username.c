@@ -18,9 +18,10 @@
 
 /*
  * Longer input is refused unread: putting combining marks in order takes
- * quadratic time.
+ * quadratic time.  A name may be typed in the parts of its characters.
  */
-#define MAX_BYTES (EA_USERNAME_MAX * MAX_MULTIBYTE_CHAR_LEN)
+#define MAX_BYTES (EA_USERNAME_MAX * EA_LONGEST_DECOMPOSITION * \
+				   MAX_MULTIBYTE_CHAR_LEN)
 
 typedef struct CharRange
 {

@@ -8,6 +8,9 @@
 /* Characters of a name. */
 #define EA_USERNAME_MAX 128
 
+/* That so many characters make at most one in NFC. */
+#define EA_LONGEST_DECOMPOSITION 4
+
 /*
  * The name as it is stored: normalised to NFC and without spaces around it.
  * NULL unless that leaves 1 to EA_USERNAME_MAX characters, all of them such

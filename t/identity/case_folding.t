@@ -97,6 +97,6 @@ subtest 'common passwords' => sub {
 	is($fault->("unser arger 1234"), 201, 'another one');
 };
 
-like($cluster->try_psql(q{select entityapi.fold_case(repeat('x', 513))})->{err}, qr/no longer than 512 bytes/, 'there is an end');
+like($cluster->try_psql(q{select entityapi.fold_case(repeat('x', 2049))})->{err}, qr/no longer than 2048 bytes/, 'there is an end');
 
 done_testing();

@@ -76,6 +76,15 @@ subtest 'case and composition make no second user, width does' => sub {
 	is(create($_)->{status}, 409, 'the same')
 	  for "CAF\x{c9}", "cafe\x{301}", " caf\x{e9} ";
 	is(create("caf\x{ff45}")->{status}, 201, 'another');
+
+	my ($whole, $parts) = ("\x{1f82}" x 128, "\x{3b1}\x{313}\x{300}\x{345}" x 128);
+	my $made = create($whole);
+
+	is($made->{status}, 201, 'the longest');
+	is(create($parts)->{status}, 409, 'which is the same in as many parts as there are');
+	is($shim->http(POST => '/auth/login', { json => { username => $_, password => $made->{json}{temporaryPassword} } })->{status}, 200, 'and logs in')
+	  for $whole, $parts;
+	is(create($_)->{status}, 400, 'a longer one is none') for "$parts\x{3b1}", "a\x{301}\x{323}" x 600;
 };
 
 subtest 'names that were taken before' => sub {
