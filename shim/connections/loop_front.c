@@ -381,7 +381,7 @@ cut(struct loop_front *front, struct peer *peer)
 {
 	if (peer->state == PEER_BODY)
 		refuse(front, peer, &refusal_body_too_slow);
-	else if (peer->incoming.lines.begun)
+	else if (incoming_has_begun(&peer->incoming))
 		refuse(front, peer, &refusal_head_too_slow);
 	else
 		peers_close(&front->peers, peer);
@@ -592,7 +592,7 @@ is_busy(const struct front *self)
 	const struct peer_list *lists = front->peers.lists;
 	const struct peer *head = lists[PEER_HEAD].first;
 
-	while (head != NULL && !head->incoming.lines.begun)
+	while (head != NULL && !incoming_has_begun(&head->incoming))
 		head = head->next;
 	return head != NULL || lists[PEER_BODY].count > 0 || waiting(self) > 0 ||
 		lists[PEER_TAKING].count > 0;

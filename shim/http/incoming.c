@@ -151,6 +151,16 @@ incoming_take(struct incoming *incoming, const char *bytes, size_t length,
 		look_at_body(incoming, piece, head, arrived);
 }
 
+bool
+incoming_has_begun(const struct incoming *incoming)
+{
+	const struct buffer *kept = &incoming->bytes;
+	size_t		line = incoming->lines.line;
+
+	return incoming->lines.begun ||
+		(kept->length > line && kept->data[line] != '\r');
+}
+
 void
 incoming_free(struct incoming *incoming)
 {

@@ -52,6 +52,12 @@ extern enum incoming_state incoming_take(struct incoming *incoming,
 										 struct head *head,
 										 struct arrived *arrived);
 
+/*
+ * Whether anything of a request has come, as empty lines before it are not: a
+ * carriage return alone may still become one of these.
+ */
+extern bool incoming_has_begun(const struct incoming *incoming);
+
 extern void incoming_free(struct incoming *incoming);
 
 #endif							/* INCOMING_H */

@@ -160,6 +160,9 @@ subtest 'heads and bodies that drip' => sub {
 	is(scalar keys %cut, 3, 'all are cut');
 	is($cluster->calls, $calls, 'nothing of them was executed');
 	is((statuses(answer_of(connected($shim, "${get}X-A: "), 60)))[0], 408, 'silence in a head');
+	is((statuses(answer_of(connected($shim, "\r\nGET / HT"), 60)))[0], 408, 'silence in its first line');
+	is((statuses(answer_of(connected($shim, 'G'), 60)))[0], 408, 'silence after its first byte');
+	is(first_of(connected($shim, $_)), '', 'no request, no answer') for "\r\n", "\r\n\r";
 	$shim->stop('KILL');
 };
 
