@@ -443,7 +443,7 @@ ea_openapi_store(void)
 static bool
 is_known(EaRequest *req, const char *etag)
 {
-	const char *header = ea_request_header(req, "if-none-match", NULL);
+	const char *header = ea_request_list(req, "if-none-match");
 
 	return header != NULL &&
 		(strcmp(header, "*") == 0 || strstr(header, etag) != NULL);

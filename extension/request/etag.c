@@ -117,7 +117,7 @@ ea_etag_matches(const EaIfMatch *match, int64 version)
 bool
 ea_etag_not_modified(EaRequest *req, int64 version)
 {
-	const char *p = ea_request_header(req, "if-none-match", NULL);
+	const char *p = ea_request_list(req, "if-none-match");
 
 	if (p == NULL)
 		return false;

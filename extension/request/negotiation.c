@@ -296,7 +296,7 @@ refused_range(const char *header, EaMedia media)
 static void
 check_accept(EaRequest *req)
 {
-	const char *p = ea_request_header(req, "accept", NULL);
+	const char *p = ea_request_list(req, "accept");
 	MediaType	type;
 	int			best = 0;
 	bool		accepted = false;

@@ -26,6 +26,25 @@ ea_request_header(const EaRequest *req, const char *name, bool *repeated)
 	return value;
 }
 
+const char *
+ea_request_list(const EaRequest *req, const char *name)
+{
+	bool		repeated;
+	const char *value = ea_request_header(req, name, &repeated);
+	StringInfoData list;
+
+	if (!repeated)
+		return value;
+	initStringInfo(&list);
+	for (int i = 0; i < req->nheaders; i++)
+	{
+		if (strcmp(req->headers[i].name, name) == 0)
+			appendStringInfo(&list, "%s%s", list.len > 0 ? ", " : "",
+							 req->headers[i].value);
+	}
+	return list.data;
+}
+
 void
 ea_request_answer(EaRequest *req, const char *name, const char *value)
 {

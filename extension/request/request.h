@@ -128,6 +128,12 @@ struct EaRequest
 extern const char *ea_request_header(const EaRequest *req, const char *name,
 									 bool *repeated);
 
+/*
+ * The same of a header that is a list: several lines are one, with commas
+ * between (RFC 9110 section 5.3).
+ */
+extern const char *ea_request_list(const EaRequest *req, const char *name);
+
 /* Set an answer header; value is not copied.  A second call replaces. */
 extern void ea_request_answer(EaRequest *req, const char *name,
 							  const char *value);

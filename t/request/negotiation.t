@@ -150,6 +150,13 @@ subtest 'Accept' => sub {
 			is($answer->{headers}{'content-type'}, $plain, 'JSON:API, whatever was asked for');
 		}
 	}
+	for my $case (
+		[ 200, 'text/html', 'application/json' ], [ 200, $plain, 'text/html' ],
+		[ 406, '*/*', "$plain;q=0" ], [ 406, 'text/html', 'text/*' ])
+	{
+		my ($status, @lines) = @$case;
+		is(asked(GET => '/authors', Accept => \@lines)->{status}, $status, "two lines: @lines");
+	}
 	is(asked(POST => '/authors', 'Content-Type' => "$plain;x=1", Accept => 'text/html', body => $author)->{status} =~ /^(?:406|415)$/ ? 1 : 0, 1, 'both');
 	is(asked(DELETE => $editor->path($work), Accept => 'text/html')->{status}, 406, 'also where nothing is answered');
 	ok(!$editor->gone($work), 'and nothing is done');

@@ -182,6 +182,8 @@ subtest 'If-None-Match' => sub {
 			is($answer->{body}, '', 'no body') if $answer->{status} == 304;
 		}
 	}
+	is($editor->call(GET => $path, headers => { 'If-None-Match' => $_ })->{status}, 304, "lines: @$_")
+	  for [ '"0"', '"5"' ], [ '"5"', '"0"' ];
 	for my $case (
 		[ '?fields[works]=', 304 ], [ '?fields[works]=title&fields[authors]=name', 304 ],
 		[ '', 200 ], [ '?fields[authors]=name', 200 ], [ '?fields[works]=title,author', 200 ], [ '?fields[works]=notes', 200 ],
