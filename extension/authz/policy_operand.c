@@ -7,8 +7,8 @@
 #include "utils/timestamp.h"
 
 #include "authz/authz.h"
-#include "authz/policy_types.h"
 #include "authz/policy_operand.h"
+#include "authz/policy_types.h"
 #include "authz/policy_value.h"
 #include "authz/policy_writer.h"
 

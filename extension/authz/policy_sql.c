@@ -4,9 +4,9 @@
 
 #include "authz/authz.h"
 #include "authz/caller_number.h"
-#include "authz/policy_types.h"
 #include "authz/policy_condition.h"
 #include "authz/policy_operand.h"
+#include "authz/policy_types.h"
 #include "authz/policy_writer.h"
 
 /* -------- trees -------- */

@@ -10,8 +10,8 @@
 #include "utils/numeric.h"
 #include "utils/typcache.h"
 
-#include "authz/policy_types.h"
 #include "authz/policy_sql.h"
+#include "authz/policy_types.h"
 #include "authz/policy_value.h"
 #include "base/uuid.h"
 #include "engine/exec.h"

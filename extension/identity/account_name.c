@@ -38,7 +38,7 @@ read_named(void *arg, TupleTableSlot *slot)
 
 /* The user's name until now; the row stays locked. */
 static Named *
-hold(const pg_uuid_t *id)
+hold_user(const pg_uuid_t *id)
 {
 	Named	   *named = palloc0(sizeof(Named));
 
@@ -54,7 +54,7 @@ hold(const pg_uuid_t *id)
 }
 
 static void
-rename_to(const pg_uuid_t *id, const char *name)
+rename_user(const pg_uuid_t *id, const char *name)
 {
 	const char *key = ea_username_key(name);
 
@@ -79,8 +79,8 @@ EA_CONFINED_FUNCTION(ea_sql_rename_account)
 	ea_text_require_utf8();
 	SPI_connect();
 	name = ea_username_given(PG_GETARG_TEXT_PP(1));
-	before = hold(id);
-	rename_to(id, name);
+	before = hold_user(id);
+	rename_user(id, name);
 	ea_audit_change_by_role(EA_AUDIT_USER_RENAMED,
 							before->has_tenant ? &before->tenant : NULL,
 							"user", id, "username", before->username, name);

@@ -164,7 +164,7 @@ use_up(const Sent *sent, const EaSecret *successor, TimestampTz now)
 
 /* Answer with a pair of the row's session. */
 static void
-answer(EaRequest *req, const RefreshRow *row, const char *token)
+answer_pair(EaRequest *req, const RefreshRow *row, const char *token)
 {
 	ea_session_continue(req, &row->account, &row->session,
 						row->forced || row->account.principal.force_change,
@@ -173,7 +173,7 @@ answer(EaRequest *req, const RefreshRow *row, const char *token)
 
 /* Exchange a token of a session that is held; false: it is used. */
 static bool
-exchange(EaRequest *req, const RefreshRow *row)
+exchange_token(EaRequest *req, const RefreshRow *row)
 {
 	EaSecret	secret;
 	char	   *token = ea_secret_follow(&secret,
@@ -183,7 +183,7 @@ exchange(EaRequest *req, const RefreshRow *row)
 	if (!use_up(row->sent, &secret, req->now))
 		return false;
 	ea_session_add(req, &row->session, row->session_end, &secret);
-	answer(req, row, token);
+	answer_pair(req, row, token);
 	return true;
 }
 
@@ -212,7 +212,7 @@ makes_successor(const EaJwtKey *key, void *arg)
  * seconds are as good.
  */
 static bool
-exchange_again(EaRequest *req, const RefreshRow *row)
+repeat_exchange(EaRequest *req, const RefreshRow *row)
 {
 	TimestampTz elapsed = req->now - row->used_at;
 	Making		making = {row};
@@ -222,7 +222,7 @@ exchange_again(EaRequest *req, const RefreshRow *row)
 		elapsed >= REPEAT_WITHIN ||
 		!ea_signing_keys_any(makes_successor, &making))
 		return false;
-	answer(req, row, making.token);
+	answer_pair(req, row, making.token);
 	ea_audit_own(req)->detail = "repeated";
 	return true;
 }
@@ -248,12 +248,12 @@ ea_refresh(EaRequest *req)
 	if (row != NULL && row->alive && row->account.active &&
 		hold_session(&row->session, req->now))
 	{
-		if (!row->used && exchange(req, row))
+		if (!row->used && exchange_token(req, row))
 			return;
 
 		/* what is committed by now, after a wait for others */
 		row = find_refresh(EA_EXEC_WRITE, &sent, req->now);
-		if (row != NULL && row->used && exchange_again(req, row))
+		if (row != NULL && row->used && repeat_exchange(req, row))
 			return;
 	}
 	if (row != NULL && row->used)

@@ -8,7 +8,7 @@
 /* Characters of a name. */
 #define EA_USERNAME_MAX 128
 
-/* That so many characters make at most one in NFC. */
+/* So many characters, at most, become one in NFC. */
 #define EA_LONGEST_DECOMPOSITION 4
 
 /*

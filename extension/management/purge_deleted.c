@@ -21,8 +21,8 @@
 #include "model/catalog.h"
 #include "model/sqlbuf.h"
 #include "write/delete.h"
-#include "write/links_deferred.h"
 #include "write/deletion_mark.h"
+#include "write/links_deferred.h"
 
 /* Rows that are looked up at once. */
 #define BATCH 100

@@ -169,7 +169,8 @@ check_fieldset(EaDocument *doc, const EaFieldset *fieldset)
 }
 
 static EaDocument *
-create(EaRequest *req, EaQuery *query, List *entities, EaExecMode mode)
+create_document(EaRequest *req, EaQuery *query, List *entities,
+				EaExecMode mode)
 {
 	EaDocument *doc = palloc0(sizeof(EaDocument));
 
@@ -196,7 +197,7 @@ ea_document_create(EaRequest *req, EaQuery *query, EaEntity *entity,
 	bool		asks = query != NULL && query->ninclude > 0 &&
 		ea_authz_allows(req, entity, EA_OP_READ);
 
-	return create(req, query, asks ? list_make1(entity) : NIL, mode);
+	return create_document(req, query, asks ? list_make1(entity) : NIL, mode);
 }
 
 EaDocument *
@@ -213,7 +214,7 @@ ea_document_create_related(EaRequest *req, EaQuery *query, EaField *field,
 			ea_authz_allows(req, target, EA_OP_READ))
 			entities = lappend(entities, target);
 	}
-	return create(req, query, entities, mode);
+	return create_document(req, query, entities, mode);
 }
 
 const char *

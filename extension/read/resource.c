@@ -63,8 +63,8 @@ ea_resource_show(EaRequest *req)
 	if (entity->locking)
 	{
 		ea_etag_answer(req, ea_document_one(doc)->version);
-		if (ea_shape_is_versioned(doc, entity) &&
-			ea_etag_not_modified(req, ea_document_one(doc)->version))
+		if (ea_etag_not_modified(req, ea_document_one(doc)->version) &&
+			ea_shape_is_versioned(doc, entity))
 		{
 			req->status = 304;
 			return;

@@ -20,11 +20,11 @@
 #include "request/errors.h"
 #include "write/audit_changes.h"
 #include "write/delete.h"
+#include "write/deletion_mark.h"
 #include "write/finish.h"
 #include "write/hook_phases.h"
 #include "write/links.h"
 #include "write/links_deferred.h"
-#include "write/deletion_mark.h"
 #include "write/write_policy.h"
 #include "write/written.h"
 

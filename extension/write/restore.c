@@ -24,9 +24,9 @@
 #include "request/errors.h"
 #include "request/etag.h"
 #include "write/audit_changes.h"
+#include "write/deletion_mark.h"
 #include "write/links.h"
 #include "write/restore.h"
-#include "write/deletion_mark.h"
 #include "write/written.h"
 
 /* The rows of an entity that come back. */

@@ -55,7 +55,7 @@ struct statement
 
 #define INTERNAL_ERROR "XX000"
 
-/* What backends report: four counts, and their own number. */
+/* Four counts of a backend, and its own number. */
 #define BACKEND_NOTE "\nx-entityapi-counters: "
 
 /* The statement that session.c prepares is not there. */

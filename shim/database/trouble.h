@@ -27,7 +27,7 @@ extern const struct trouble trouble_pooler;
  */
 extern const struct trouble *trouble_find(const struct config *config);
 
-/* What an error of that SQLSTATE says of the database; NULL: nothing. */
+/* The trouble that an error of that SQLSTATE tells of, or NULL. */
 extern const struct trouble *trouble_of(const char *sqlstate);
 
 /* The database is none that the extension could serve. */
