@@ -374,8 +374,8 @@ pool_busy(struct pool *pool)
 		struct channel *channel = &pool->list[i];
 
 		if (channel->given_up == 0 && channel->count > 0 &&
-			!channel->lent && channel->count < CHANNEL_DEPTH &&
-			channel->lane == LANE_DATA &&
+			!channel->is_distrusted && !channel->lent &&
+			channel->count < CHANNEL_DEPTH && channel->lane == LANE_DATA &&
 			!channel->writes && channel->owners[channel->count - 1] != NULL &&
 			channel_age(channel, now) < CHANNEL_HOLD_MICROS &&
 			(found == NULL || found->count > channel->count))
@@ -507,7 +507,7 @@ look_at_given_up(struct channel *channel, uint64_t now)
 		discard(channel);
 }
 
-/* What is under way may still end well. */
+/* Calls under way may still end well. */
 void
 pool_distrust(struct pool *pool)
 {
