@@ -8,6 +8,20 @@ CREATE FUNCTION entityapi.hold_commits(anchor boolean) RETURNS boolean
 	LANGUAGE c IMMUTABLE STRICT PARALLEL UNSAFE
 	AS 'MODULE_PATHNAME', 'ea_sql_hold_commits';
 
+-- An error on the other nodes of a cluster
+CREATE FUNCTION entityapi.require_coordinator() RETURNS void
+	LANGUAGE plpgsql
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+BEGIN
+	IF NOT citus_is_coordinator() THEN
+		RAISE EXCEPTION 'this node is not the coordinator'
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+				HINT = 'Call it where apply is called.';
+	END IF;
+END
+$$;
+
 -- A name for one moment of all nodes.  Citus 13.2 keeps the coordinator alone
 -- from committing meanwhile, and here every node writes what all have.
 CREATE FUNCTION entityapi.create_restore_point(name text) RETURNS pg_lsn
@@ -21,11 +35,7 @@ BEGIN
 	IF NOT entityapi.audit_is_distributed() THEN
 		RETURN pg_create_restore_point(name);
 	END IF;
-	IF NOT citus_is_coordinator() THEN
-		RAISE EXCEPTION 'this node is not the coordinator'
-			USING ERRCODE = 'object_not_in_prerequisite_state',
-				HINT = 'Call it where apply is called.';
-	END IF;
+	PERFORM entityapi.require_coordinator();
 	PERFORM set_config('citus.enable_local_execution', 'on', true),
 			entityapi.carry_lock_timeout();
 	UPDATE entityapi.everywhere SET present = present
@@ -42,16 +52,15 @@ $$;
 COMMENT ON FUNCTION entityapi.create_restore_point(text) IS
 	'Name one moment in the WAL of all nodes, to restore them to';
 
--- What a query of one row gives, as the owner of the relation that it reads:
--- who owns one can put a view in its place, and its functions run then.
+-- Ask a query of one row as the owner of the relation that it reads.  An owner
+-- can put a view in its place, whose functions run then.
 CREATE FUNCTION entityapi.ask_as_owner(relation regclass, query text)
 	RETURNS jsonb
 	LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
 	SET search_path = pg_catalog, pg_temp
 	AS 'MODULE_PATHNAME', 'ea_sql_ask_as_owner';
 
--- What a node is like, as far as all are to be alike.  Whatever is asked here
--- is asked of this node's own catalogs.
+-- Describe this node, as far as all are to be alike, by its own catalogs.
 CREATE FUNCTION entityapi.describe_here() RETURNS jsonb
 	LANGUAGE plpgsql STABLE
 	SET search_path = pg_catalog, pg_temp
@@ -70,9 +79,9 @@ BEGIN
 	INTO versions
 	FROM pg_extension e WHERE e.extname IN ('citus', 'entityapi', 'pgcrypto');
 
-	-- What Citus knows of each table, and what the table is like.  A condition
-	-- has another text once it was read again, and what is left of the log's
-	-- own partitions on nodes has the keys that it was installed with.
+	-- Each table, as Citus knows it and as it is.  A condition has another text
+	-- once it was read again, and the log's own partitions that are left on
+	-- nodes have the keys that they were installed with.
 	SELECT jsonb_object_agg(p.logicalrelid::text, jsonb_build_array(
 		md5(concat(p.partmethod, p.repmodel, p.colocationid, (
 			SELECT string_agg(format('%s %s %s %s', s.shardid, s.shardminvalue,
@@ -166,7 +175,7 @@ END
 $$;
 
 -- Rows of User are copies of accounts: the ones are with their tenants, the
--- others on every node.  What is wrong with them, or null
+-- others on every node.  The message says how they differ; null if they agree.
 CREATE FUNCTION entityapi.compare_copies(OUT name text, OUT message text)
 	LANGUAGE plpgsql
 	SET search_path = pg_catalog, pg_temp
@@ -198,62 +207,19 @@ BEGIN
 END
 $$;
 
--- What differs between the nodes of a cluster; nothing where there is none.
-CREATE FUNCTION entityapi.compare_nodes(OUT node text, OUT object text,
-										OUT message text, OUT hint text)
+-- Differences between the nodes as describe_here() describes them, the
+-- coordinator first.  Without a hint they are to be restored again.
+CREATE FUNCTION entityapi.compare_descriptions(described jsonb,
+											   OUT node text, OUT object text,
+											   OUT message text, OUT hint text)
 	RETURNS SETOF record
-	LANGUAGE plpgsql
+	LANGUAGE sql STABLE
 	SET search_path = pg_catalog, pg_temp
 	AS $$
-DECLARE
-	again text := 'Restore all nodes to one name that create_restore_point() '
-		'has given.';
-	ours jsonb;
-	described jsonb;
-	shards text[];
-	names jsonb;
-	counted jsonb;
-	copies text;
-	wrong text;
-	tries int := 0;
-	most CONSTANT int := 10;
-BEGIN
-	IF NOT entityapi.audit_is_distributed() THEN
-		RETURN;
-	END IF;
-	IF NOT citus_is_coordinator() THEN
-		RAISE EXCEPTION 'this node is not the coordinator'
-			USING ERRCODE = 'object_not_in_prerequisite_state',
-				HINT = 'Call it where apply is called.';
-	END IF;
-
-	SELECT jsonb_agg(jsonb_build_object(
-		'node', format('%s:%s', n.nodename, n.nodeport),
-		'group', n.groupid,
-		'is', CASE WHEN r.success THEN r.result::jsonb END,
-		'silent', CASE WHEN NOT r.success THEN r.result END)
-		ORDER BY n.groupid)
-	INTO described
-	FROM run_command_on_all_nodes('SELECT entityapi.describe_here()') r
-	JOIN pg_dist_node n USING (nodeid);
-	ours := described #> '{0,is}';
-	IF EXISTS (SELECT FROM jsonb_array_elements(described) d
-			   WHERE d ->> 'silent' IS NOT NULL) THEN
-		tries := most;
-	END IF;
-	RETURN QUERY
-		SELECT d ->> 'node', NULL, 'does not answer: ' || (d ->> 'silent'),
-			NULL
-		FROM jsonb_array_elements(described) d
-		WHERE d ->> 'silent' IS NOT NULL;
-	IF ours IS NULL THEN
-		RETURN;
-	END IF;
-
-	RETURN QUERY
 		SELECT d ->> 'node', o.object, o.message, o.hint
-		FROM jsonb_array_elements(described) WITH ORDINALITY e (d, i),
-		LATERAL (
+		FROM jsonb_array_elements(described) WITH ORDINALITY e (d, i)
+		CROSS JOIN LATERAL (SELECT described #> '{0,is}') c (ours)
+		CROSS JOIN LATERAL (
 			SELECT 'version of ' || v.key,
 				   format('is %s, and the coordinator''s is %s', v.value,
 						  ours #>> ARRAY['versions', v.key]),
@@ -268,7 +234,7 @@ BEGIN
 			WHERE (d #>> '{is,prepared}')::bigint > 0
 			UNION ALL
 			SELECT 'nodes', 'other nodes are known than the coordinator knows',
-				   again
+				   NULL
 			WHERE d #> '{is,nodes}' <> ours -> 'nodes'
 			UNION ALL
 			SELECT t.name,
@@ -280,7 +246,7 @@ BEGIN
 							'coordinator knows'
 						ELSE 'columns or constraints are others than the '
 							'coordinator''s' END,
-				   again
+				   NULL
 			FROM (SELECT jsonb_object_keys(d #> '{is,tables}')
 				  UNION SELECT jsonb_object_keys(ours -> 'tables')) t (name)
 			CROSS JOIN LATERAL (SELECT d #> ARRAY['is', 'tables', t.name])
@@ -294,7 +260,7 @@ BEGIN
 						WHEN 'missing' THEN 'a part that belongs here is '
 							'missing'
 						ELSE 'a part has other columns than the table' END,
-				   again
+				   NULL
 			FROM jsonb_each_text(nullif(d #> '{is,parts}', 'null')) p
 			UNION ALL
 			SELECT m.role, 'the role that is mapped has another oid here',
@@ -303,11 +269,29 @@ BEGIN
 			FROM jsonb_object_keys(nullif(d #> '{is,roles}', 'null'))
 				m (role)) o (object, message, hint)
 		WHERE d -> 'is' <> 'null'
-		ORDER BY e.i, o.object COLLATE "C";
+		ORDER BY e.i, o.object COLLATE "C"
+	$$;
 
-	-- Rows that all have.  They are counted while others write, so what seems
-	-- to differ is counted again, and nobody of the service writes then; but
-	-- for a turn all nodes are wanted.
+-- Differences of rows that all nodes have, the coordinator being named.  They
+-- are counted while others write, so rows that seem to differ are counted
+-- again, and nobody of the service writes then; but for a turn all nodes are
+-- wanted, so where some are away they are counted once.
+CREATE FUNCTION entityapi.compare_rows(coordinator text, all_answer boolean,
+									   OUT node text, OUT object text,
+									   OUT message text)
+	RETURNS SETOF record
+	LANGUAGE plpgsql
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	shards text[];
+	names jsonb;
+	counted jsonb;
+	copies text;
+	wrong text;
+	tries int := 0;
+	most CONSTANT int := 10;
+BEGIN
 	SELECT array_agg(s.shard ORDER BY s.shard),
 		   jsonb_object_agg(s.shard, s.name)
 	INTO shards, names
@@ -330,7 +314,7 @@ BEGIN
 		WHERE 1 < (SELECT count(DISTINCT c.value -> s.shard)
 				   FROM jsonb_each(counted) c
 				   WHERE c.value ? s.shard);
-		EXIT WHEN tries = most;
+		EXIT WHEN NOT all_answer OR tries = most;
 		SELECT c.name, c.message INTO copies, wrong
 		FROM entityapi.compare_copies() c;
 		EXIT WHEN shards IS NULL AND wrong IS NULL;
@@ -347,20 +331,60 @@ BEGIN
 		SELECT c.key, names ->> s.shard,
 			   format('rows are not those of the coordinator: %s, and there '
 					  '%s', c.value #>> ARRAY[s.shard, '0'],
-					  our.counted ->> 0),
-			   again
+					  our.counted ->> 0)
 		FROM unnest(shards) s (shard)
 		CROSS JOIN jsonb_each(counted) c
-		CROSS JOIN LATERAL (
-			SELECT counted -> (described #>> '{0,node}') -> s.shard)
+		CROSS JOIN LATERAL (SELECT counted -> coordinator -> s.shard)
 			our (counted)
 		WHERE c.value ? s.shard
 		  AND c.value -> s.shard <> our.counted
 		ORDER BY 1, 2;
+	RETURN QUERY SELECT NULL, copies, wrong WHERE wrong IS NOT NULL;
+END
+$$;
+
+-- Differences between the nodes of a cluster; none where there is no cluster.
+CREATE FUNCTION entityapi.compare_nodes(OUT node text, OUT object text,
+										OUT message text, OUT hint text)
+	RETURNS SETOF record
+	LANGUAGE plpgsql
+	SET search_path = pg_catalog, pg_temp
+	AS $$
+DECLARE
+	again CONSTANT text := 'Restore all nodes to one name that '
+		'create_restore_point() has given.';
+	described jsonb;
+BEGIN
+	IF NOT entityapi.audit_is_distributed() THEN
+		RETURN;
+	END IF;
+	PERFORM entityapi.require_coordinator();
+	SELECT jsonb_agg(jsonb_build_object(
+		'node', format('%s:%s', n.nodename, n.nodeport),
+		'is', CASE WHEN r.success THEN r.result::jsonb END,
+		'silent', CASE WHEN NOT r.success THEN r.result END)
+		ORDER BY n.groupid)
+	INTO described
+	FROM run_command_on_all_nodes('SELECT entityapi.describe_here()') r
+	JOIN pg_dist_node n USING (nodeid);
 	RETURN QUERY
-		SELECT NULL, copies, wrong, again WHERE wrong IS NOT NULL;
+		SELECT d ->> 'node', NULL, 'does not answer: ' || (d ->> 'silent'),
+			NULL
+		FROM jsonb_array_elements(described) d
+		WHERE d ->> 'silent' IS NOT NULL;
+	IF described #>> '{0,silent}' IS NOT NULL THEN
+		RETURN;
+	END IF;
+	RETURN QUERY
+		SELECT d.node, d.object, d.message, coalesce(d.hint, again)
+		FROM entityapi.compare_descriptions(described) d;
+	RETURN QUERY
+		SELECT r.node, r.object, r.message, again
+		FROM entityapi.compare_rows(described #>> '{0,node}', NOT EXISTS (
+				SELECT FROM jsonb_array_elements(described) d
+				WHERE d ->> 'silent' IS NOT NULL)) r;
 END
 $$;
 
 COMMENT ON FUNCTION entityapi.compare_nodes() IS
-	'What differs between the nodes of a cluster that are to be alike';
+	'Differences between the nodes of a cluster that are to be alike';

@@ -72,7 +72,9 @@ BEGIN
 							'silence_role', 'guard_declarations',
 							'hold_commits', 'create_restore_point',
 							'describe_here', 'columns_of', 'count_here',
-							'ask_as_owner', 'compare_copies', 'compare_nodes')
+							'ask_as_owner', 'compare_copies', 'compare_rows',
+							'compare_descriptions', 'compare_nodes',
+							'require_coordinator')
 					THEN '{}'
 					ELSE '{EXECUTE}' END::text[]
 		FROM pg_catalog.pg_proc p
