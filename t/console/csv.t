@@ -14,15 +14,7 @@ plan skip_all => 'node is not installed' unless $node;
 my $folder = EntityApi::Test::folder();
 my $checkout = EntityApi::Test::checkout();
 
-sub write_file
-{
-	my ($name, $text) = @_;
-
-	open my $file, '>', "$folder/$name" or die "$name: $!\n";
-	print $file $text;
-	close $file;
-	return "$folder/$name";
-}
+sub write_file { my ($name, $text) = @_; return EntityApi::Test::write_file("$folder/$name", $text) }
 
 # as a browser takes them: modules
 write_file('package.json', '{"type": "module"}');

@@ -24,16 +24,7 @@ my $shim = EntityApi::Test->shim($cluster, trusted_proxies => '127.0.0.1');
 my $port = EntityApi::Test::free_port();
 my $example = EntityApi::Test::slurp(EntityApi::Test::checkout() . '/examples/nginx/entityapi.conf');
 
-sub write_file
-{
-	my ($name, $text) = @_;
-
-	open my $file, '>', "$folder/$name" or die "$name: $!\n";
-	print $file $text;
-	close $file;
-	EntityApi::Test::own("$folder/$name");
-	return "$folder/$name";
-}
+sub write_file { my ($name, $text) = @_; return EntityApi::Test::write_file("$folder/$name", $text) }
 
 my $made = EntityApi::Test::run([ $openssl, qw(req -x509 -newkey rsa:2048 -nodes -days 2
 		-subj /CN=api.example.com), '-keyout', "$folder/key.pem", '-out', "$folder/certificate.pem" ]);

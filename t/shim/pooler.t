@@ -21,16 +21,7 @@ my %down = (status => 'DOWN', reason => 'SESSION_POOLING_NEEDED');
 my $owner = $$;
 my $pooler;
 
-sub write_file
-{
-	my ($name, $text) = @_;
-
-	open my $file, '>', "$folder/$name" or die "$name: $!\n";
-	print $file $text;
-	close $file;
-	EntityApi::Test::own("$folder/$name");
-	return "$folder/$name";
-}
+sub write_file { my ($name, $text) = @_; return EntityApi::Test::write_file("$folder/$name", $text) }
 
 sub configured
 {

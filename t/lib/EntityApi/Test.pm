@@ -380,6 +380,18 @@ sub slurp
 	return $text;
 }
 
+# A file with that text, which servers may read as well; returns its path
+sub write_file
+{
+	my ($path, $text) = @_;
+
+	open my $file, '>', $path or die "$path: $!\n";
+	print $file $text;
+	close $file or die "$path: $!\n";
+	own($path);
+	return $path;
+}
+
 # Text as it goes into a file or a socket
 sub utf8_bytes
 {
