@@ -79,9 +79,9 @@ BEGIN
 	INTO versions
 	FROM pg_extension e WHERE e.extname IN ('citus', 'entityapi', 'pgcrypto');
 
-	-- Each table, as Citus knows it and as it is.  A condition has another text
-	-- once it was read again, and the log's own partitions that are left on
-	-- nodes have the keys that they were installed with.
+	-- Each table, as Citus knows it and as it is.  A condition has another
+	-- text once it was read again, and the log's own partitions that are left
+	-- on nodes have the keys that they were installed with.
 	SELECT jsonb_object_agg(p.logicalrelid::text, jsonb_build_array(
 		md5(concat(p.partmethod, p.repmodel, p.colocationid, (
 			SELECT string_agg(format('%s %s %s %s', s.shardid, s.shardminvalue,
