@@ -357,16 +357,24 @@ sub answers_beside
 
 subtest 'a flood of requests for health' => sub {
 	my $flooded = EntityApi::Test->shim($cluster, %settings, pool_wait_ms => 60_000);
-	my $alone = answers_beside($flooded);
-	my $ordinary = answers_beside($flooded, '/y');
 
-	# health leaves most to others; all the rest is a request as any other
-	for my $case ([ '/actuator/health', $alone ], [ '/actuator/health/liveness', $alone ], [ '/actuator/x', $ordinary ])
+	# Health leaves most to others; all the rest is a request as any other.
+	# Others on the machine may take it away in either of two measurements, so
+	# one pair of five in a row has to be good.
+	for my $case ([ '/actuator/health' ], [ '/actuator/health/liveness' ], [ '/actuator/x', '/y' ])
 	{
-		my ($target, $before) = @$case;
-		my $count = answers_beside($flooded, $target);
+		my ($target, $other) = @$case;
+		my ($good, @seen);
 
-		cmp_ok($count, '>=', $before / 4, "$target: $count answers; $before before");
+		while (!$good && @seen < 5)
+		{
+			my $before = answers_beside($flooded, $other);
+			my $count = answers_beside($flooded, $target);
+
+			$good = $count >= $before / 4;
+			push @seen, "$count after $before";
+		}
+		ok($good, "$target: " . join ', ', @seen);
 	}
 	$flooded->stop;
 };
