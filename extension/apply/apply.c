@@ -24,6 +24,7 @@
 #include "base/uuid.h"
 #include "cluster/turn.h"
 #include "ddl/allowed.h"
+#include "ddl/application_check.h"
 #include "ddl/ddl.h"
 #include "ddl/distribution.h"
 #include "ddl/drift.h"
@@ -214,6 +215,7 @@ plan_tables(EaApplyPlan *plan)
 		list_length(stored->names) != list_length(plan->m->entities);
 	plan->statements = ea_ddl_plan(plan->m, &plan->from, &plan->to,
 								   &plan->change);
+	plan->change.changed |= ea_declarations_change_application(plan);
 }
 
 /* A change without a statement, as a comment after the statements */
@@ -531,6 +533,13 @@ EA_CONFINED_FUNCTION(ea_sql_list_differences)
 
 		put_difference(rsinfo, DIFFERENT, key->entity->name, NULL,
 					   key->message, key->hint);
+	}
+	foreach(lc, ea_ddl_application_differences(state, catalog))
+	{
+		EaDdlDifference *difference = lfirst(lc);
+
+		put_difference(rsinfo, DIFFERENT, difference->table->entity, NULL,
+					   difference->message, difference->hint);
 	}
 	put_notices(rsinfo, state);
 	SPI_finish();

@@ -207,12 +207,42 @@ store_entities(const EaDeclarations *declared)
 	}
 }
 
+/* The role, and the owner of its tables */
+#define APPLICATION_OF(plan) \
+	ea_params(EA_OID((plan)->change.application_role), \
+			  EA_OID((plan)->change.application_owner))
+
+bool
+ea_declarations_change_application(const EaApplyPlan *plan)
+{
+	return plan->to.catalog->application != NULL &&
+		ea_exec_each(EA_EXEC_LOOK, "SELECT 1 FROM entityapi.application"
+					 " WHERE role::oid = $1"
+					 " AND coalesce(owner::oid, 0::oid) = $2",
+					 APPLICATION_OF(plan), NULL, NULL) == 0;
+}
+
+/* A cluster has none, and no rights to write that. */
+static void
+store_application(const EaApplyPlan *plan)
+{
+	if (plan->to.catalog->application != NULL)
+		ea_exec_write("INSERT INTO entityapi.application (role, owner)"
+					  " VALUES ($1::regrole, nullif($2, 0::oid)::regrole)"
+					  " ON CONFLICT (singleton) DO UPDATE"
+					  " SET role = excluded.role, owner = excluded.owner",
+					  APPLICATION_OF(plan));
+	else if (plan->from.catalog->application != NULL)
+		ea_exec_write("DELETE FROM entityapi.application", EA_NO_PARAMS);
+}
+
 void
 ea_declarations_store(const EaDeclarations *declared)
 {
 	const EaWanted *wanted = &declared->plan->wanted;
 
 	store_entities(declared);
+	store_application(declared->plan);
 	ea_exec_write("INSERT INTO entityapi.service (definition) VALUES ($1)"
 				  " ON CONFLICT (singleton)"
 				  " DO UPDATE SET definition = excluded.definition",

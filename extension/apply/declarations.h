@@ -27,6 +27,12 @@ extern EaDeclarations *ea_declarations_make(const EaApplyPlan *plan,
  */
 extern void ea_declarations_announce(const EaDeclarations *declared);
 
+/*
+ * The role of an application, or the owner of its tables, is another one than
+ * what is stored.
+ */
+extern bool ea_declarations_change_application(const EaApplyPlan *plan);
+
 /* Store them; with the installer's rights on one node. */
 extern void ea_declarations_store(const EaDeclarations *declared);
 

@@ -14,6 +14,7 @@
 #include "ddl/distribution.h"
 #include "ddl/drift.h"
 #include "ddl/effects.h"
+#include "ddl/application_check.h"
 #include "ddl/existing_check.h"
 #include "ddl/existing_cluster.h"
 #include "ddl/hidden_rows.h"
@@ -413,6 +414,9 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 		return NIL;
 	if ((was || is) && !ea_ddl_check_cluster(&plan))
 		return NIL;
+	ea_ddl_find_application(&plan);
+	change->application_role = plan.application_role;
+	change->application_owner = plan.application_owner;
 	plan.pending = stored->pending;
 	change->aliases = plan.aliases;
 	change->to = plan.to;
@@ -432,6 +436,7 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 		EaDdlTable *to = lfirst(lc);
 
 		CHECK_FOR_INTERRUPTS();
+		ea_ddl_check_sides(&plan, to);
 		if (to->existing)
 		{
 			ea_ddl_check_existing(&plan, to);

@@ -43,6 +43,8 @@ typedef struct EaDdlRequest
 	List	   *steps;			/* EaDdlStep *: pending then */
 	List	   *differences;	/* EaDdlDifference *: that stay */
 	EaNameMap  *aliases;		/* EaDdlAlias by stored entity */
+	Oid			application_role;	/* of the Service, and the owner of */
+	Oid			application_owner;	/* its tables, beside superusers */
 	EaDdlState *to;				/* what is to be, with its rows "after" */
 } EaDdlRequest;
 

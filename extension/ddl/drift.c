@@ -583,7 +583,8 @@ compare_rest(Look *look, There *there)
 		if (!there->table->existing)
 			compare_object(look, there, lfirst(lc));
 	}
-	compare_security(look, there);
+	if (!there->table->of_application)
+		compare_security(look, there);
 }
 
 static void

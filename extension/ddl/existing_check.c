@@ -3,8 +3,8 @@
  * the statement that repairs it.  Constraints and indexes are found by what
  * they do, whatever their names are.
  *
- * Statements on the table run with the rights of entityapi_owner, and so do
- * its dependent objects: triggers, defaults, constraints, indexes.  A role
+ * Statements on the table run with the rights of entityapi_owner, but for those
+ * of an application (application_check.c), and so do its dependent objects: triggers, defaults, constraints, indexes.  A role
  * that could put code there would have these rights, so the table must belong
  * to entityapi_owner, and such code to it or to a superuser.
  */
@@ -27,6 +27,7 @@
 #include "base/compat.h"
 #include "cluster/distributed.h"
 #include "ddl/distribution.h"
+#include "ddl/application_check.h"
 #include "ddl/existing_check.h"
 #include "ddl/plan.h"
 #include "ddl/rows.h"
@@ -269,12 +270,12 @@ is_read_only(Look *look, const EaDdlColumn *column)
 	return field != NULL && field->read_only && field->default_value == NULL;
 }
 
-/* May some role create rows? */
-static bool
-is_created(Look *look)
+bool
+ea_ddl_permits(const EaDdlPlan *plan, const EaDdlTable *table,
+			   const char *operation)
 {
-	EaDeclEntity *entity = ea_names_map_get(look->plan->m->by_entity,
-											look->table->entity);
+	EaDeclEntity *entity = ea_names_map_get(plan->m->by_entity,
+											table->entity);
 	const EaJson *roles = entity->permissions;
 
 	for (const EaJson *role = roles ? roles->first : NULL; role;
@@ -282,7 +283,7 @@ is_created(Look *look)
 	{
 		for (const EaJson *at = role->first; at; at = at->next)
 		{
-			if (at->kind == EA_JSON_STRING && strcmp(at->text, "create") == 0)
+			if (at->kind == EA_JSON_STRING && strcmp(at->text, operation) == 0)
 				return true;
 		}
 	}
@@ -313,7 +314,7 @@ check_columns(Look *look, Relation rel)
 {
 	EaNameMap  *there = ea_names_map_create(32);
 	TupleDesc	desc = RelationGetDescr(rel);
-	bool		created = is_created(look);
+	bool		created = ea_ddl_permits(look->plan, look->table, "create");
 	ListCell   *lc;
 
 	for (int i = 0; i < desc->natts; i++)
@@ -728,12 +729,18 @@ ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table)
 	rel = relation_open(look.relid, AccessShareLock);
 	if (is_plain_table(&look, rel))
 	{
-		check_owner(&look, rel);
-		check_schema(&look);
+		if (table->of_application)
+			ea_ddl_check_application(plan, table, rel);
+		else
+		{
+			check_owner(&look, rel);
+			check_schema(&look);
+		}
 		check_columns(&look, rel);
 		check_objects(&look);
 		check_tenancy(&look);
-		check_code(&look);
+		if (!table->of_application)
+			check_code(&look);
 	}
 	relation_close(rel, NoLock);
 }

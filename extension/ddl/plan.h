@@ -81,6 +81,8 @@ typedef struct EaDdlPlan
 								 * new */
 	List	   *purged;			/* tables that lose their hidden rows */
 	List	   *made_faults;		/* of EaOwnersFault *, of made tables */
+	Oid			application_role;	/* InvalidOid: there is none to use */
+	Oid			application_owner;	/* of its tables, beside superusers */
 	bool		was_distributed;	/* Citus has the tables, before */
 	bool		is_distributed; /* and after */
 	List	   *phases[EA_DDL_NPHASES]; /* of EaDdlStatement * */

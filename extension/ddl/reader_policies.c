@@ -390,6 +390,8 @@ ea_ddl_secure(EaDdlPlan *plan, EaCatalog *stored, EaCatalog *wanted)
 	{
 		EaDdlTable *from = lfirst(lc);
 
+		if (from->of_application)
+			continue;
 		if (from->existing && from->other == NULL)
 			close_existing(plan, from->was);
 		if (!from->existing)
@@ -404,6 +406,10 @@ ea_ddl_secure(EaDdlPlan *plan, EaCatalog *stored, EaCatalog *wanted)
 		EaDdlTable *to = lfirst(lc);
 
 		CHECK_FOR_INTERRUPTS();
+
+		/* rights by plain SQL are the application's affair */
+		if (to->of_application)
+			continue;
 		secure_policy(plan, touched, to->other, to);
 		secure_rights(plan, to->other, to);
 		if (!to->existing && ea_names_map_put(schemas, to->schema, plan))

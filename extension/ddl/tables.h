@@ -64,6 +64,7 @@ typedef struct EaDdlTable
 	const char *qualified;		/* quoted */
 	bool		tenant_scoped;
 	bool		existing;		/* others made it: only looked at */
+	bool		of_application; /* and another role owns it */
 	bool		copied;			/* its rows are copies: nothing to lose */
 	const char *id_column;
 	const char *tenant_column;

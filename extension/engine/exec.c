@@ -9,6 +9,7 @@
 #include "miscadmin.h"
 #include "nodes/params.h"
 #include "tcop/dest.h"
+#include "utils/acl.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -26,6 +27,9 @@
 #include "engine/table_lock.h"
 #include "engine/write_run.h"
 #include "planning/plan_order.h"
+#include "trust/application.h"
+#include "trust/guard.h"
+#include "trust/owner.h"
 #include "trust/pin.h"
 
 typedef struct RowReceiver
@@ -429,6 +433,60 @@ run_by_plan(EaPlan *kept, bool nested, EaExecMode mode, EaParams params,
 	return n;
 }
 
+/* -------- tables of an application -------- */
+
+/* Rows go to the service's code, which is none of the role's. */
+typedef struct ByOwner
+{
+	const EaReader *reader;
+	void	   *arg;
+	Oid			user;
+	int			security;
+} ByOwner;
+
+static void
+read_by_owner(void *arg, TupleTableSlot *slot)
+{
+	const ByOwner *by = arg;
+	Oid			user;
+	int			security;
+
+	GetUserIdAndSecContext(&user, &security);
+	SetUserIdAndSecContext(by->user, by->security);
+	by->reader->row(by->arg, slot);
+	SetUserIdAndSecContext(user, security);
+}
+
+/*
+ * A statement over tables of an application runs as its role, and so is all of
+ * it found and planned.  What code on tables of the service has let wait runs
+ * before a write, and the other way around.
+ */
+static const EaApplication *
+choose_role(const EaHeld *held, EaExecMode mode)
+{
+	if (held == NULL || held->application == NULL)
+	{
+		if (held != NULL && mode == EA_EXEC_WRITE)
+			ea_application_settle(false);
+		return NULL;
+	}
+	ea_application_check(held->application);
+	if (mode == EA_EXEC_WRITE)
+		ea_application_settle_others();
+	ea_application_enter(held->application);
+	return held->application;
+}
+
+/* Code of one side never runs as the other. */
+static void
+check_sides(const EaApplication *application, const EaPlan *kept)
+{
+	if (application == NULL ? kept->of_others && kept->of_service :
+		kept->of_service || !kept->of_others)
+		elog(ERROR, "a statement over tables of another owner");
+}
+
 /* User-defined triggers are on a table that the plan writes. */
 static bool
 writes_with_triggers(const EaPlan *kept)
@@ -451,31 +509,55 @@ writes_with_triggers(const EaPlan *kept)
 	return found;
 }
 
+/* What explain() runs in between gets the plan that this gets. */
+static void
+observe(EaExecMode mode, const EaReader *reader, const char *sql,
+		const EaParams *params)
+{
+	EaPin		planning;
+
+	if (observer == NULL || mode == EA_EXEC_LOOK)
+		return;
+	begin_planning(reader, &planning);
+	observer(sql, params);
+	end_planning(reader, &planning);
+}
+
 static uint64
 run_statement(const EaHeld *held, EaExecMode mode, bool one_row,
 			  const char *sql, EaParams params, const EaReader *reader,
 			  void *arg)
 {
 	EaReplaced *replaced = reader == NULL ? NULL : reader->replaced;
+	const EaApplication *application;
+	ByOwner		by_owner = {reader, arg};
+	EaReader	role_reader;
 	RowReceiver receiver = {0};
 	DestReceiver *dest = NULL;
 	EaPin		pin;
 	EaPlan	   *kept;
 	bool		nested;
 	bool		by_triggers = false;
+	uint64		calls = ea_guard_calls();
 	uint64		n;
 
 	if (mode != EA_EXEC_LOOK)
 		statements++;
 	ea_pin_begin(&pin);
-	if (observer != NULL && mode != EA_EXEC_LOOK)
-	{
-		begin_planning(reader, &receiver.planning);
-		observer(sql, &params);
-		end_planning(reader, &receiver.planning);
-	}
 	receiver.caller = CurrentMemoryContext;
+	application = choose_role(held, mode);
 	kept = get_plan(held, mode, sql, params, one_row);
+	check_sides(application, kept);
+	if (application != NULL && reader != NULL && reader->row != NULL)
+	{
+		by_owner.user = pin.user;
+		by_owner.security = pin.security;
+		role_reader = *reader;
+		role_reader.row = read_by_owner;
+		reader = &role_reader;
+		arg = &by_owner;
+	}
+	observe(mode, reader, sql, &params);
 	begin_planning(reader, &receiver.planning);
 
 	/* SPI leaves its own context current, which dies with the connection */
@@ -497,9 +579,9 @@ run_statement(const EaHeld *held, EaExecMode mode, bool one_row,
 	if (mode != EA_EXEC_WRITE
 		? !run_by_key(kept, nested, params, reader, arg, &n)
 		: !run_by_key_now(kept, nested, params, reader, arg, &n) &&
-		!ea_write_run(kept, nested, params, make_param_list(params), reader,
-					  arg, dest == NULL ? None_Receiver : dest, &n,
-					  &by_triggers))
+		!ea_write_run(kept, nested, application, params,
+					  make_param_list(params), reader, arg,
+					  dest == NULL ? None_Receiver : dest, &n, &by_triggers))
 	{
 		n = replaced != NULL ? 0
 			: run_by_plan(kept, nested, mode, params, &receiver);
@@ -507,6 +589,8 @@ run_statement(const EaHeld *held, EaExecMode mode, bool one_row,
 	}
 	ea_plancache_leave();
 	triggered = by_triggers;
+	if (application == NULL && (triggered || calls != ea_guard_calls()))
+		ea_application_note_others();
 	ea_pin_end(&pin);
 	return n;
 }
@@ -585,10 +669,17 @@ ea_exec_latest(EaExecMode mode, const char *sql, EaParams params,
 	return n;
 }
 
+/* Those of an application are read by the rights of its role. */
 static bool
-is_good_table(const void *held, Oid relid)
+is_good_table(const void *arg, Oid relid)
 {
-	return ea_held_table(held, relid);
+	const EaHeld *held = arg;
+
+	if (!ea_held_table(held, relid))
+		return false;
+	return held->application == NULL ||
+		(ea_owner_of_table(relid) != get_role_oid(EA_OWNER, false) &&
+		 pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK);
 }
 
 bool
@@ -596,13 +687,21 @@ ea_exec_count_rows(const EaHeld *held, const char *table, int nkeys,
 				   const EaCountKey *keys, int64 *count)
 {
 	const char *index;
+	bool		counted;
+	EaPin		pin;
 
-	if ((!held->here && ea_plancache_distributes()) ||
-		!ea_index_count_rows(table, nkeys, keys, is_good_table, held, count,
-							 &index))
+	if (!held->here && ea_plancache_distributes())
 		return false;
-	ea_exec_tell("count: all entries of a range of index %s", index);
-	return true;
+	if (held->application != NULL)
+		ea_pin_begin(&pin);
+	(void) choose_role(held, EA_EXEC_READ);
+	counted = ea_index_count_rows(table, nkeys, keys, is_good_table, held,
+								  count, &index);
+	if (held->application != NULL)
+		ea_pin_end(&pin);
+	if (counted)
+		ea_exec_tell("count: all entries of a range of index %s", index);
+	return counted;
 }
 
 bool

@@ -12,6 +12,7 @@
 #include "utils/relcache.h"
 
 #include "base/compat.h"
+#include "trust/application.h"
 
 /* How a statement wants its tables. */
 typedef struct EaHeld
@@ -25,6 +26,9 @@ typedef struct EaHeld
 
 	/* its tables are shards on this node, by their own names */
 	bool		here;
+
+	/* the role as which a statement over its tables runs, or NULL */
+	const EaApplication *application;
 } EaHeld;
 
 /* Registers the callbacks; called from _PG_init. */

@@ -22,6 +22,7 @@
 #include "lib/ilist.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
+#include "utils/acl.h"
 #include "utils/hsearch.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -32,6 +33,7 @@
 #include "base/text.h"
 #include "engine/plancache.h"
 #include "engine/table_lock.h"
+#include "trust/owner.h"
 
 typedef struct PlanKey
 {
@@ -249,9 +251,23 @@ typedef struct Tables
 	int			max;
 	EaPlanTable *items;
 	Oid			own;			/* the extension's schema */
+	Oid			owner;			/* of tables that are the service's */
+	bool		of_service;		/* one of those is among them */
+	bool		of_others;		/* or one of another owner's */
 	bool		of_accounts;	/* one of those is written or locked */
 	List	   *referring;		/* to tables that rows are deleted from */
 } Tables;
+
+static void
+note_owner(Tables *tables, Oid relid, Oid namespace)
+{
+	if (namespace == tables->own ||
+		(namespace != PG_CATALOG_NAMESPACE &&
+		 ea_owner_of_table(relid) == tables->owner))
+		tables->of_service = true;
+	else if (namespace != PG_CATALOG_NAMESPACE)
+		tables->of_others = true;
+}
 
 static void
 note_table(Tables *tables, Oid relid, LOCKMODE mode, bool written)
@@ -260,6 +276,7 @@ note_table(Tables *tables, Oid relid, LOCKMODE mode, bool written)
 
 	if (namespace == tables->own && mode >= RowShareLock)
 		tables->of_accounts |= is_of_accounts(relid);
+	note_owner(tables, relid, namespace);
 	if (namespace == tables->own || namespace == PG_CATALOG_NAMESPACE)
 		return;
 	for (int i = 0; i < tables->n; i++)
@@ -344,7 +361,10 @@ writes_tables(const Tables *tables)
 static Tables
 find_tables(SPIPlanPtr plan)
 {
-	Tables		tables = {.own = get_namespace_oid("entityapi", true)};
+	Tables		tables = {
+		.own = get_namespace_oid("entityapi", true),
+		.owner = get_role_oid(EA_OWNER, true)
+	};
 	ListCell   *cell;
 
 	foreach(cell, SPI_plan_get_plan_sources(plan))
@@ -353,6 +373,7 @@ find_tables(SPIPlanPtr plan)
 
 		note_tables((Node *) source->query_list, &tables);
 	}
+
 	return tables;
 }
 
@@ -429,6 +450,8 @@ make_plan(const PlanKey *key, EaParams params, bool one_row, bool here)
 	item->kept.of_accounts = tables.of_accounts;
 	item->kept.in_turn = tables.of_accounts ||
 		(!free && writes_tables(&tables));
+	item->kept.of_service = tables.of_service;
+	item->kept.of_others = tables.of_others;
 	item->kept.ntables = tables.n;
 	item->kept.tables = MemoryContextAlloc(TopMemoryContext,
 										   Max(tables.n, 1) *

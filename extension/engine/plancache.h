@@ -36,6 +36,8 @@ typedef struct EaPlan
 	EaPlanTable *tables;
 	int			nreferring;		/* that a deletion looks into, besides */
 	Oid		   *referring;
+	bool		of_service;		/* tables of entityapi_owner are among all */
+	bool		of_others;		/* and such as are of another role */
 	bool		fresh;			/* just made: names mean what they meant */
 	uint64		epoch;			/* when they were known to be as they must */
 

@@ -12,6 +12,7 @@
 #include "storage/lock.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
+#include "utils/regproc.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
 
@@ -181,6 +182,16 @@ ea_table_lock(Oid relid, LOCKMODE mode)
 }
 
 /* -------- tables by name -------- */
+
+Oid
+ea_table_find(const char *qualified)
+{
+	List	   *names = ea_compat_qualified_name(qualified);
+	Oid			schema = get_namespace_oid(strVal(linitial(names)), true);
+
+	return OidIsValid(schema) ?
+		get_relname_relid(strVal(llast(names)), schema) : InvalidOid;
+}
 
 /* A table that is neither the extension's nor the system's. */
 static bool

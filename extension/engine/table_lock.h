@@ -41,6 +41,12 @@ extern void ea_table_lock(Oid relid, LOCKMODE mode);
 extern void ea_table_lock_named(const char *sql);
 
 /*
+ * A table by its qualified name, as it stands in statements: InvalidOid if
+ * there is none.  It is not locked, and no right on its schema is asked for.
+ */
+extern Oid	ea_table_find(const char *qualified);
+
+/*
  * Tables whose foreign keys lead to that one.  To delete a row of it means to
  * look into them.
  */

@@ -109,7 +109,7 @@ update_row(const Run *run, const CachedPlan *plan, uint64 *n)
 	};
 	EaKeyUpdate *update;
 
-	if (!ea_keyscan_may_write(false))
+	if (!run->kept->one_row || !ea_keyscan_may_write(false))
 		return false;
 	update = get_update(run, plan);
 	if (update == NULL)
@@ -134,9 +134,9 @@ tell_statement(void *sql)
 }
 
 bool
-ea_write_run(EaPlan *kept, bool nested, EaParams params, ParamListInfo list,
-			 const EaReader *reader, void *arg, DestReceiver *dest, uint64 *n,
-			 bool *triggered)
+ea_write_run(EaPlan *kept, bool nested, const EaApplication *application,
+			 EaParams params, ParamListInfo list, const EaReader *reader,
+			 void *arg, DestReceiver *dest, uint64 *n, bool *triggered)
 {
 	List	   *sources = SPI_plan_get_plan_sources(kept->plan);
 	Run			run = {kept, nested, params.items, list, reader, arg, dest,
@@ -144,7 +144,8 @@ ea_write_run(EaPlan *kept, bool nested, EaParams params, ParamListInfo list,
 	ErrorContextCallback context;
 	CachedPlan *plan;
 
-	if (!kept->one_row || list_length(sources) != 1 ||
+	if ((!kept->one_row && application == NULL) ||
+		list_length(sources) != 1 ||
 		run.source->commandTag == CMDTAG_SELECT)
 		return false;
 	context.previous = error_context_stack;
@@ -156,6 +157,10 @@ ea_write_run(EaPlan *kept, bool nested, EaParams params, ParamListInfo list,
 	plan = ea_plan_order_by_key(run.source, list);
 	run.stmt = plan_of_write(plan);
 	*n = 0;
+	if (application != NULL && run.stmt == NULL)
+		elog(ERROR, "a table of the application has rules");
+	if (application != NULL)
+		ea_application_write(application);
 	if (run.stmt != NULL && (replaced_of(&run) == NULL ||
 							 ea_replaced_begin(replaced_of(&run), run.stmt)) &&
 		!update_row(&run, plan, n))

@@ -30,6 +30,7 @@
 #include "entry/version.h"
 #include "model/catalog.h"
 #include "request/errors.h"
+#include "trust/application.h"
 #include "trust/guard.h"
 #include "trust/pin.h"
 
@@ -181,6 +182,7 @@ ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
 	ea_pin_begin(&pin);
 	ea_handle_settings(guest);
 	ea_guard_forget_code();
+	ea_application_forget();
 	if (distributed)
 		ea_distributed_settings_begin(&settings);
 
@@ -215,6 +217,7 @@ ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
 	PG_FINALLY();
 	{
 		running = false;
+		ea_application_forget();
 		ea_table_lock_begin(0);
 		if (distributed)
 			ea_distributed_settings_end(&settings);

@@ -11,6 +11,8 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
@@ -27,6 +29,9 @@
 /* Where the lines of the running explain() go. */
 static ReturnSetInfo *sink = NULL;
 static MemoryContext sink_context = NULL;
+
+/* The caller of the running explain(). */
+static Oid	asker = InvalidOid;
 
 static void
 put_line(const char *line)
@@ -55,6 +60,23 @@ is_interesting(const char *sql)
 	return false;
 }
 
+/*
+ * Plans tell what statistics have of the rows: those of an application's
+ * tables, whose role is the user here, are for its members.
+ */
+static void
+check_member(void)
+{
+	Oid			user = GetUserId();
+
+	if (user != get_role_oid(EA_OWNER, false) &&
+		!has_privs_of_role(asker, user))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("plans of the tables of \"%s\" are for its members",
+						GetUserNameFromId(user, false))));
+}
+
 static void
 explain_statement(const char *sql, const EaParams *params)
 {
@@ -76,6 +98,7 @@ explain_statement(const char *sql, const EaParams *params)
 		values[i] = params->items[i].value;
 		nulls[i] = params->items[i].isnull ? 'n' : ' ';
 	}
+	check_member();
 	put_line(sql);
 	if (SPI_execute_with_args(psprintf("EXPLAIN %s", sql), params->n,
 							  types, values, nulls, false, 0) < 0)
@@ -145,6 +168,7 @@ EA_SETTLING_FUNCTION(ea_sql_explain)
 	/* nothing fails from here on that does not take this back */
 	sink = (ReturnSetInfo *) fcinfo->resultinfo;
 	sink_context = mcxt;
+	asker = ea_owner_caller();
 	ea_handle_assume(principal);
 	ea_exec_observe(explain_statement);
 	PG_TRY();

@@ -32,6 +32,16 @@ CREATE TABLE entityapi.service (
 COMMENT ON TABLE entityapi.service IS
 	'Compiled declarations of the service as a whole';
 
+CREATE TABLE entityapi.application (
+	singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+	role regrole NOT NULL,
+	owner regrole
+);
+
+COMMENT ON TABLE entityapi.application IS
+	'The role as which statements on tables of an application run, and the '
+	'owner of these, as they were when it was applied';
+
 CREATE TABLE entityapi.openapi_document (
 	version integer PRIMARY KEY,
 	made_for text NOT NULL,
@@ -50,6 +60,7 @@ COMMENT ON TABLE entityapi.openapi_document IS
 SELECT pg_catalog.pg_extension_config_dump('entityapi.revision', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.entity', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.service', '');
+SELECT pg_catalog.pg_extension_config_dump('entityapi.application', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.openapi_document', '');
 
 CREATE FUNCTION entityapi.apply_manifest(

@@ -44,7 +44,7 @@ check_reach(EaManifest *m, EaDeclEntity *entity, const char *pointer,
 	const char *hint = "declare the role with assignableBy: superAdmin, "
 		"or make the entity tenantScoped";
 
-	if (entity->tenant_scoped ||
+	if (entity->tenant_scoped || entity->of_application ||
 		ea_names_map_get(m->by_super_role, role) != NULL ||
 		(!everybody && ea_names_map_get(m->by_role, role) == NULL))
 		return;

@@ -423,6 +423,7 @@ ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity)
 	write_true(&buf, "accounts", entity->accounts);
 	write_true(&buf, "alone", entity->existing_table != NULL &&
 			   !entity->others_write);
+	write_true(&buf, "application", entity->of_application);
 	write_true(&buf, "deletionId", entity->soft_delete &&
 			   entity->existing_table == NULL);
 	write_number(&buf, "purgeAfterDays", entity->purge_after_days);
@@ -478,6 +479,20 @@ compare_keys(const ListCell *a, const ListCell *b)
 				  ((const EaJson *) lfirst(b))->key);
 }
 
+/* The settings are strings, as was checked. */
+static void
+write_application(StringInfo buf, const EaDeclService *service)
+{
+	if (service->application_role == NULL)
+		return;
+	ea_jsonwrite_key(buf, "application");
+	appendStringInfoChar(buf, '{');
+	write_string(buf, "role", service->application_role);
+	write_names(buf, "searchPath", service->search_path);
+	write_tree(buf, "settings", service->settings);
+	appendStringInfoChar(buf, '}');
+}
+
 char *
 ea_manifest_compile_service(EaManifest *m, int revision,
 							const char *single_tenant)
@@ -498,6 +513,7 @@ ea_manifest_compile_service(EaManifest *m, int revision,
 		write_string(&buf, "decimals", "string");
 	if (service->distribution == 1)
 		write_string(&buf, "distribution", "citus");
+	write_application(&buf, service);
 	write_names(&buf, "defaultRoles", service->default_roles);
 	ea_jsonwrite_key(&buf, "audit");
 	appendStringInfoChar(&buf, '{');

@@ -4,6 +4,7 @@
 
 #include "miscadmin.h"
 
+#include "manifest/application.h"
 #include "manifest/documents.h"
 #include "manifest/existing_keys.h"
 #include "manifest/faults.h"
@@ -467,7 +468,10 @@ ea_manifest_read(const char *source, int len)
 							 (*source == '['), &fault);
 	if (root == NULL)
 		ea_manifest_fault(m, "", "", fault.message, NULL);
-	else if (root->kind != EA_JSON_ARRAY)
+	m->has_application = ea_manifest_names_application(root);
+	if (root == NULL)
+		return m;
+	if (root->kind != EA_JSON_ARRAY)
 		read_document(m, root, 1);
 	else
 	{

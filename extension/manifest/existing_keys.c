@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "manifest/application.h"
 #include "manifest/existing_keys.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
@@ -140,8 +141,12 @@ read_columns(EaManifest *m, EaDeclEntity *entity)
 	}
 }
 
-void
-ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity)
+/*
+ * The columns without a field that the entity has a use for, by the names in
+ * "columns", else the usual ones.
+ */
+static void
+name_columns(EaDeclEntity *entity)
 {
 	const bool	needed[EA_DECL_NCOLUMNS] = {
 		[EA_DECL_ID] = true,
@@ -153,6 +158,18 @@ ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity)
 		[EA_DECL_DELETION_ID] = entity->soft_delete
 	};
 
+	for (int i = 0; i < EA_DECL_NCOLUMNS; i++)
+	{
+		const char *name = named_column(entity, system_columns[i].key);
+
+		if (needed[i])
+			entity->columns[i] = name ? name : system_columns[i].usual;
+	}
+}
+
+void
+ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity)
+{
 	if (entity->existing_table == NULL)
 	{
 		if (entity->existing_columns != NULL)
@@ -167,13 +184,8 @@ ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity)
 	}
 	read_name(m, entity);
 	read_columns(m, entity);
-	for (int i = 0; i < EA_DECL_NCOLUMNS; i++)
-	{
-		const char *name = named_column(entity, system_columns[i].key);
-
-		if (needed[i])
-			entity->columns[i] = name ? name : system_columns[i].usual;
-	}
+	ea_manifest_find_application(m, entity);
+	name_columns(entity);
 }
 
 void

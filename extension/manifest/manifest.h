@@ -148,6 +148,7 @@ struct EaDeclEntity
 	char	   *existing_table;
 	const EaJson *existing_columns;
 	bool		others_write;	/* to an existing table; false: nobody else */
+	bool		of_application; /* statements on it run as its role */
 	List	   *unseen;			/* of char *, tables that keys of others may
 								 * delete from or change */
 	int			since;
@@ -206,6 +207,10 @@ typedef struct EaDeclService
 	const EaJson *tenant_admin_bypass;	/* true if it is left out */
 	int			decimals;		/* 0: number, 1: string */
 	int			distribution;	/* 0: none, 1: citus */
+	const EaJson *existing;
+	char	   *application_role;	/* of "existing", or NULL */
+	List	   *search_path;	/* of char *, schemas; NIL: the role's own */
+	const EaJson *settings;		/* by name; NULL: the role's own */
 	const EaJson *audit;
 	bool		audit_entities;
 	bool		audit_identity;
@@ -216,6 +221,7 @@ typedef struct EaDeclService
 typedef struct EaManifest
 {
 	const char *source;			/* the text all EaJson were read from */
+	bool		has_application;	/* the Service says "existing" */
 	List	   *documents;		/* of EaDeclDocument *, sound ones */
 	List	   *entities;		/* of EaDeclEntity * */
 	List	   *policies;

@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 
+#include "manifest/application.h"
 #include "manifest/faults.h"
 #include "manifest/keys.h"
 #include "manifest/manifest.h"
@@ -39,6 +40,7 @@ static const EaKey service_keys[] =
 	{"distribution", EA_KEY_CHOICE, 0, offsetof(EaDeclService, distribution),
 	distributions},
 	{"audit", EA_KEY_OBJECT, 0, offsetof(EaDeclService, audit)},
+	{"existing", EA_KEY_OBJECT, 0, offsetof(EaDeclService, existing)},
 };
 
 static const EaKey audit_keys[] =
@@ -268,6 +270,7 @@ read_service(EaManifest *m, EaDeclDocument *doc)
 	if (service->audit)
 		ea_manifest_keys(m, doc->label, "/spec/audit", service->audit,
 						 audit_keys, lengthof(audit_keys), service);
+	ea_manifest_read_application(m, doc);
 
 	bypass = service->tenant_admin_bypass;
 	if (bypass && bypass->kind != EA_JSON_BOOL)

@@ -312,9 +312,7 @@ add_root(Look *look, EaEntity *entity)
 Oid
 ea_acting_keys_table(const EaEntity *entity, void *arg)
 {
-	List	   *names = ea_compat_qualified_name(entity->table);
-
-	return RangeVarGetRelid(makeRangeVarFromNameList(names), NoLock, true);
+	return ea_table_find(entity->table);
 }
 
 /* -------- of which entities rows are deleted -------- */

@@ -15,6 +15,7 @@
 #include "cluster/shards.h"
 #include "cluster/undecided.h"
 #include "engine/exec.h"
+#include "model/application.h"
 #include "model/catalog.h"
 #include "model/catalog_load.h"
 #include "model/entity.h"
@@ -138,6 +139,8 @@ load_catalog(void)
 					   EA_READER(keep_service, TEXTOID, TEXTOID), &service);
 		if (service.definition != NULL)
 			ea_catalog_load_service(catalog, service.definition);
+		if (catalog->application != NULL)
+			ea_application_read(catalog);
 		catalog->state = MemoryContextStrdup(mcxt, service.state);
 		if (catalog->nversions == 0)
 			set_defaults(catalog);

@@ -48,6 +48,7 @@ struct EaCatalog
 	bool		tenant_admin_bypass;
 	bool		text_numbers;	/* decimals and longs are strings */
 	bool		distributed;	/* distribution: citus */
+	struct EaApplicationModel *application; /* "existing", or NULL */
 	bool		audit_entities;
 	bool		audit_identity;
 	int			nversions;

@@ -13,6 +13,7 @@
 
 #include "base/jsonwrite.h"
 #include "base/uuid.h"
+#include "model/application.h"
 #include "model/catalog_load.h"
 #include "model/entity.h"
 
@@ -430,6 +431,7 @@ ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 	entity->soft_delete = ea_jsonread_bool(json, "softDelete", false);
 	entity->accounts = ea_jsonread_bool(json, "accounts", false);
 	entity->alone = ea_jsonread_bool(json, "alone", false);
+	entity->of_application = ea_jsonread_bool(json, "application", false);
 	entity->trigger_messages = ea_jsonread_bool(json, "triggerMessages",
 												false);
 	entity->purge_after_days = ea_jsonread_int(json, "purgeAfterDays", 0);
@@ -521,6 +523,7 @@ ea_catalog_load_service(EaCatalog *catalog, const char *definition)
 	catalog->text_numbers = str != NULL && strcmp(str, "string") == 0;
 	str = ea_jsonread_string(json, "distribution");
 	catalog->distributed = str != NULL && strcmp(str, "citus") == 0;
+	ea_application_load(catalog, ea_jsonread_get(json, "application"));
 	catalog->audit_entities = ea_jsonread_bool(audit, "entities", true);
 	catalog->audit_identity = ea_jsonread_bool(audit, "identity", true);
 	catalog->roles = copy_list(json, "roles", &catalog->nroles);

@@ -191,6 +191,7 @@ struct EaEntity
 	bool		existing;		/* the table was there before, and may have
 								 * columns, triggers and writers of its own */
 	bool		alone;			/* nobody else writes to an existing table */
+	bool		of_application; /* whose table is another role's */
 	char	   *schema_name;	/* of it, unquoted */
 	char	   *table_name;
 	int			nunseen;

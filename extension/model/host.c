@@ -1,15 +1,19 @@
 #include "postgres.h"
 
+#include "catalog/namespace.h"
 #include "catalog/pg_collation.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "regex/regex.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
+#include "utils/lsyscache.h"
 #include "utils/numeric.h"
 
 #include "base/compat.h"
 #include "model/host.h"
+#include "trust/owner.h"
 
 void
 ea_host_warn(const char *message, const char *hint)
@@ -17,6 +21,16 @@ ea_host_warn(const char *message, const char *hint)
 	ereport(WARNING,
 			(errmsg_internal("%s", message),
 			 hint ? errhint("%s", hint) : 0));
+}
+
+bool
+ea_host_is_ours(const char *schema, const char *table)
+{
+	Oid			namespace = get_namespace_oid(schema, true);
+	Oid			relid = OidIsValid(namespace) ?
+		get_relname_relid(table, namespace) : InvalidOid;
+
+	return OidIsValid(relid) && ea_owner_of_table(relid) == GetUserId();
 }
 
 /* -------- numbers -------- */

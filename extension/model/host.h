@@ -30,6 +30,12 @@ extern int	ea_host_number_compare(Datum a, Datum b);
 extern Datum ea_host_jsonb_read(const char *json);
 extern void ea_host_jsonb_write(StringInfo buf, Datum value);
 
+/*
+ * The table is there, and belongs to the role of the service, so it is no
+ * application's.
+ */
+extern bool ea_host_is_ours(const char *schema, const char *table);
+
 /* NULL, or the fault of a regular expression. */
 extern const char *ea_host_pattern_fault(const char *pattern);
 

@@ -11,6 +11,7 @@
 #include "base/grow.h"
 #include "cluster/distributed.h"
 #include "cluster/shards.h"
+#include "model/application.h"
 #include "model/sqlbuf.h"
 #include "model/table_check.h"
 #include "request/limits.h"
@@ -141,7 +142,16 @@ check_table(void *arg, Relation rel)
 	ea_table_check(arg, rel);
 }
 
-#define HELD(req, here) {is_current, check_table, (req)->catalog, (here)}
+/* Tables of an application come with its role. */
+static EaHeld
+make_held(EaRequest *req, bool here, bool of_application)
+{
+	EaHeld		held = {is_current, check_table, req->catalog, here};
+
+	if (of_application)
+		held.application = ea_application_of(req);
+	return held;
+}
 
 /* -------- where tables are -------- */
 
@@ -208,6 +218,7 @@ place_table(EaSqlBuf *b, const char *table, bool tenant_scoped)
 static const char *
 place_of_entity(EaSqlBuf *b, const EaEntity *entity)
 {
+	b->of_application |= entity->of_application;
 	return place_table(b, entity->table, entity->tenant_scoped);
 }
 
@@ -273,7 +284,9 @@ bool
 ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
 				const EaCountKey *keys, int64 *count)
 {
-	const EaHeld held = HELD(req, ea_distributed() && ea_sqlbuf_is_here(req));
+	const EaHeld held = make_held(req, ea_distributed() &&
+								  ea_sqlbuf_is_here(req),
+								  entity->of_application);
 	const char *table = entity->table;
 	EaCountKey	all[EA_COUNT_MAX_KEYS];
 	int			n = 0;
@@ -373,6 +386,7 @@ ea_sqlbuf_from_all(EaSqlBuf *b, EaEntity *entity)
 	int			alias = ea_sqlbuf_reserve(b);
 
 	place_anywhere(b);
+	b->of_application |= entity->of_application;
 	ea_sqlbuf_addf(b, " FROM %s t%d WHERE true", entity->table, alias);
 	return alias;
 }
@@ -585,6 +599,7 @@ ea_sqlbuf_add_by_id(EaSqlBuf *b, EaEntity *entity, const EaSqlPart *part,
 	if (part == NULL || part->text == NULL || !has_tenant_alone(b, entity))
 		return false;
 	ea_sqlbuf_add_part(b, part);
+	b->of_application |= entity->of_application;
 	if (entity->tenant_scoped)
 		(void) ea_sqlbuf_tenant(b);
 	(void) ea_sqlbuf_param(b, UUIDOID, UUIDPGetDatum(id), false);
@@ -597,7 +612,8 @@ uint64
 ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
 			  EaRowFunction row, void *arg)
 {
-	const EaHeld held = HELD(b->req, b->place == EA_PLACE_HERE);
+	const EaHeld held = make_held(b->req, b->place == EA_PLACE_HERE,
+								  b->of_application);
 	const EaReader reader = {
 		row, b->nreads, b->reads, b->planning, b->tenant_param, b->replaced
 	};

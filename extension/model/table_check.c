@@ -15,6 +15,7 @@
 #include "cluster/distributed.h"
 #include "cluster/shards.h"
 #include "engine/exec.h"
+#include "model/application.h"
 #include "model/table_check.h"
 #include "model/table_owners.h"
 
@@ -165,12 +166,16 @@ check_join(const EaField *field, TupleDesc desc)
 
 /* Compare the table with an entity, if it is one of its tables. */
 static bool
-check_against(const EaEntity *entity, const char *table, TupleDesc desc)
+check_against(const EaEntity *entity, const char *table, TupleDesc desc,
+			  bool *of_application)
 {
 	bool		known = strcmp(entity->table, table) == 0;
 
 	if (known)
+	{
 		check_entity(entity, desc);
+		*of_application = entity->of_application;
+	}
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		const EaField *field = &entity->fields[i];
@@ -207,12 +212,17 @@ ea_table_check(EaCatalog *catalog, Relation rel)
 {
 	char	   *table = name_of(rel);
 	bool		known = false;
+	bool		of_application = false;
 	ListCell   *lc;
 
 	foreach(lc, ea_catalog_loaded(catalog))
-		known |= check_against(lfirst(lc), table, RelationGetDescr(rel));
+		known |= check_against(lfirst(lc), table, RelationGetDescr(rel),
+							   &of_application);
 	if (!known)
 		elog(ERROR, "a statement over the table %s, which is no entity's",
 			 table);
-	ea_table_owners_check(rel);
+	if (of_application)
+		ea_application_check_table(catalog, rel);
+	else
+		ea_table_owners_check(rel);
 }

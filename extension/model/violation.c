@@ -30,17 +30,10 @@
 #include "base/compat.h"
 #include "cluster/distributed.h"
 #include "cluster/shard_name.h"
+#include "engine/exec.h"
 #include "model/constraint_field.h"
 #include "model/violation.h"
 #include "request/raised.h"
-
-static Oid
-table_oid(const char *qualified)
-{
-	List	   *names = ea_compat_qualified_name(qualified);
-
-	return RangeVarGetRelid(makeRangeVarFromNameList(names), NoLock, true);
-}
 
 /* The relationship whose join table it is, that being written first. */
 static EaField *
@@ -184,10 +177,10 @@ find_on_shard(const EaWriting *w, const ErrorData *edata, EaViolation *found)
 	EaEntity   *entity = w->entity;
 
 	if (entity == NULL || declared_on_shard(entity, edata, found) ||
-		find_of_table_on_shard(entity, table_oid(entity->table), edata, found))
+		find_of_table_on_shard(entity, ea_table_find(entity->table), edata, found))
 		return;
 	if (w->links != NULL &&
-		find_of_table_on_shard(entity, table_oid(w->links->join_table), edata,
+		find_of_table_on_shard(entity, ea_table_find(w->links->join_table), edata,
 							   found))
 		found->field = w->links;
 }

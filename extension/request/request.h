@@ -99,6 +99,7 @@ struct EaRequest
 	bool		has_tenant;		/* tenant the request acts in */
 	pg_uuid_t	tenant;
 	EaWriting	writing;
+	const struct EaApplication *application;	/* model/application.h */
 	EaRaised	raised;
 	bool		triggered;		/* user-defined triggers had a say in the
 								 * rows written, which may be others */

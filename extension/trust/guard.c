@@ -46,7 +46,8 @@ static fmgr_hook_type next_called = NULL;
 static ProcessUtility_hook_type next_utility = NULL;
 static object_access_hook_type next_access = NULL;
 
-static bool code_ran = false;
+/* Of functions in procedural languages, since a request began. */
+static uint64 calls = 0;
 
 static int
 security_context(void)
@@ -173,7 +174,7 @@ function_called(FmgrHookEventType event, FmgrInfo *flinfo, Datum *private)
 	{
 		check_call(flinfo);
 		place->calls = 1;
-		code_ran = true;
+		calls++;
 		set_within_code(true);
 	}
 	else if (event == FHET_START)
@@ -187,13 +188,19 @@ function_called(FmgrHookEventType event, FmgrInfo *flinfo, Datum *private)
 void
 ea_guard_forget_code(void)
 {
-	code_ran = false;
+	calls = 0;
 }
 
 bool
 ea_guard_code_ran(void)
 {
-	return code_ran;
+	return calls > 0;
+}
+
+uint64
+ea_guard_calls(void)
+{
+	return calls;
 }
 
 /* -------- commands -------- */

@@ -17,4 +17,7 @@ extern void ea_guard_init(void);
 extern void ea_guard_forget_code(void);
 extern bool ea_guard_code_ran(void);
 
+/* How many there were. */
+extern uint64 ea_guard_calls(void);
+
 #endif							/* EA_GUARD_H */

@@ -53,16 +53,26 @@ ea_owner_confine(EaPin *before)
 	SetUserIdAndSecContext(owner, security | SECURITY_RESTRICTED_OPERATION);
 }
 
-void
-ea_owner_of(EaPin *before, Oid relid)
+Oid
+ea_owner_of_table(Oid relid)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
 	Oid			owner;
 
 	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation %u", relid);
+		return InvalidOid;
 	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
 	ReleaseSysCache(tuple);
+	return owner;
+}
+
+void
+ea_owner_of(EaPin *before, Oid relid)
+{
+	Oid			owner = ea_owner_of_table(relid);
+
+	if (!OidIsValid(owner))
+		elog(ERROR, "cache lookup failed for relation %u", relid);
 	ea_pin_begin(before);
 	SetUserIdAndSecContext(owner,
 						   before->security | SECURITY_LOCAL_USERID_CHANGE |

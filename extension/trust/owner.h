@@ -49,6 +49,9 @@ extern void ea_owner_install(EaPin *before);
  */
 extern void ea_owner_of(EaPin *before, Oid relid);
 
+/* The role that a table belongs to; InvalidOid: it is gone. */
+extern Oid	ea_owner_of_table(Oid relid);
+
 extern Datum ea_owner_call(PGFunction body, FunctionCallInfo fcinfo,
 						   bool confined);
 

@@ -20,6 +20,7 @@
 
 #include "base/compat.h"
 #include "request/errors.h"
+#include "trust/application.h"
 #include "trust/pin.h"
 #include "trust/udf.h"
 
@@ -116,6 +117,8 @@ call_function(const Callee *callee, Datum context)
 	Datum		result;
 	Jsonb	   *jsonb;
 
+	ea_application_settle(false);
+	ea_application_note_others();
 	ea_pin_begin(&pin);
 	SetUserIdAndSecContext(user_for(callee),
 						   pin.security | SECURITY_LOCAL_USERID_CHANGE);

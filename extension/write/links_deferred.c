@@ -32,27 +32,18 @@
 #include "cluster/shards.h"
 #include "cluster/turn.h"
 #include "engine/exec.h"
+#include "model/application.h"
 #include "request/raised.h"
+#include "trust/application.h"
 #include "trust/guard.h"
 #include "trust/owner.h"
 #include "trust/pin.h"
 #include "write/links_deferred.h"
 
+#define DEFERRED "DEFERRED"
+#define IMMEDIATE "IMMEDIATE"
+
 /* -------- naming them -------- */
-
-static Oid
-table_owner(Oid relid)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	Oid			owner = InvalidOid;
-
-	if (HeapTupleIsValid(tuple))
-	{
-		owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
-		ReleaseSysCache(tuple);
-	}
-	return owner;
-}
 
 /*
  * A name in a schema can be that of several constraints, and SET CONSTRAINTS
@@ -79,7 +70,8 @@ check_name(Form_pg_constraint ours)
 
 		if (other->oid == ours->oid || !other->condeferrable ||
 			(other->contype == CONSTRAINT_FOREIGN &&
-			 table_owner(other->conrelid) == table_owner(ours->conrelid)))
+			 ea_owner_of_table(other->conrelid) ==
+			 ea_owner_of_table(ours->conrelid)))
 			continue;
 		ereport(ERROR,
 				(errcode(ERRCODE_DUPLICATE_OBJECT),
@@ -90,43 +82,72 @@ check_name(Form_pg_constraint ours)
 	table_close(rel, AccessShareLock);
 }
 
-static void
-append_constraint(StringInfo sql, Oid constraint)
+static RangeVar *
+name_constraint(Oid constraint, bool *of_service)
 {
 	HeapTuple	tuple = SearchSysCache1(CONSTROID,
 										ObjectIdGetDatum(constraint));
 	Form_pg_constraint form;
-	char	   *schema;
+	RangeVar   *name;
 
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for constraint %u", constraint);
 	form = (Form_pg_constraint) GETSTRUCT(tuple);
 	check_name(form);
-	schema = get_namespace_name(form->connamespace);
-	appendStringInfoString(sql,
-						   quote_qualified_identifier(schema,
-													  NameStr(form->conname)));
+	name = makeRangeVar(get_namespace_name(form->connamespace),
+						pstrdup(NameStr(form->conname)), -1);
+	*of_service = ea_owner_of_table(form->conrelid) == GetUserId();
 	ReleaseSysCache(tuple);
+	return name;
 }
 
 static void
-set_constraints(const List *constraints, const char *mode)
+set_constraints_of_service(const List *names, const char *mode)
 {
 	StringInfoData sql;
 	ListCell   *lc;
 
-	if (constraints == NIL)
+	if (names == NIL)
 		return;
 	initStringInfo(&sql);
 	appendStringInfoString(&sql, "SET CONSTRAINTS ");
-	foreach(lc, constraints)
+	foreach(lc, names)
 	{
+		const RangeVar *name = lfirst(lc);
+
 		if (foreach_current_index(lc) > 0)
 			appendStringInfoString(&sql, ", ");
-		append_constraint(&sql, lfirst_oid(lc));
+		appendStringInfoString(&sql,
+							   quote_qualified_identifier(name->schemaname,
+														  name->relname));
 	}
 	appendStringInfo(&sql, " %s", mode);
 	ea_exec_write(sql.data, EA_NO_PARAMS);
+}
+
+/* application: of whom those are that are not the service's */
+static void
+set_constraints(const EaApplication *application, const List *constraints,
+				const char *mode)
+{
+	List	   *ours = NIL;
+	List	   *theirs = NIL;
+	ListCell   *lc;
+
+	foreach(lc, constraints)
+	{
+		bool		of_service;
+		RangeVar   *name = name_constraint(lfirst_oid(lc), &of_service);
+
+		if (of_service || application == NULL)
+			ours = lappend(ours, name);
+		else
+			theirs = lappend(theirs, name);
+	}
+	set_constraints_of_service(ours, mode);
+	if (theirs != NIL)
+		ea_application_set_constraints(application, theirs,
+									   strcmp(mode, DEFERRED) == 0);
 }
 
 /* -------- on shards -------- */
@@ -160,11 +181,8 @@ set_on_shards(const pg_uuid_t *tenant, const Keys *keys, const char *mode)
 													 false);
 		constraints = lappend_oid(constraints, constraint);
 	}
-	set_constraints(constraints, mode);
+	set_constraints(NULL, constraints, mode);
 }
-
-#define DEFERRED "DEFERRED"
-#define IMMEDIATE "IMMEDIATE"
 
 /*
  * entityapi.let_wait(anchor bigint, tenant uuid, tables text[], keys text[],
@@ -261,6 +279,12 @@ keys_of(const List *constraints, bool everywhere)
 	return keys;
 }
 
+static const EaApplication *
+application_of(EaRequest *req)
+{
+	return req->catalog->application == NULL ? NULL : ea_application_of(req);
+}
+
 /* The constraints are of the tables as Citus has them, in any case. */
 static void
 set_all(EaRequest *req, const List *constraints, const char *mode)
@@ -269,7 +293,7 @@ set_all(EaRequest *req, const List *constraints, const char *mode)
 
 	if (!ea_distributed() || constraints == NIL)
 	{
-		set_constraints(constraints, mode);
+		set_constraints(application_of(req), constraints, mode);
 		return;
 	}
 	keys = keys_of(constraints, false);
@@ -286,15 +310,6 @@ set_all(EaRequest *req, const List *constraints, const char *mode)
 }
 
 /* -------- those of a request -------- */
-
-/* A table by its name as it stands in statements. */
-static Oid
-table_oid(const char *qualified)
-{
-	List	   *names = ea_compat_qualified_name(qualified);
-
-	return RangeVarGetRelid(makeRangeVarFromNameList(names), NoLock, true);
-}
 
 /* Whether a column, quoted as in a statement, is one of the key's. */
 static bool
@@ -351,7 +366,7 @@ find_keys(Oid relid, const char *column, const List *known)
 void
 ea_links_defer(EaRequest *req, const EaEntity *entity, const char *column)
 {
-	List	   *keys = find_keys(table_oid(entity->table), column,
+	List	   *keys = find_keys(ea_table_find(entity->table), column,
 								 req->deferred);
 	MemoryContext old = MemoryContextSwitchTo(req->mcxt);
 
@@ -406,13 +421,13 @@ add_waiting(List *keys, Oid relid, bool all)
 static List *
 add_waiting_of(List *keys, const EaEntity *entity, bool all)
 {
-	keys = add_waiting(keys, table_oid(entity->table), all);
+	keys = add_waiting(keys, ea_table_find(entity->table), all);
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		const char *join = entity->fields[i].join_table;
 
 		if (join != NULL)
-			keys = add_waiting(keys, table_oid(join), all);
+			keys = add_waiting(keys, ea_table_find(join), all);
 	}
 	return keys;
 }
@@ -467,16 +482,7 @@ check_cursors(void)
 static void
 run_waiting(void)
 {
-	ConstraintsSetStmt *all = makeNode(ConstraintsSetStmt);
-	EaPin		pin;
-
-	ea_pin_begin(&pin);
-	SetUserIdAndSecContext(get_role_oid("entityapi_client", false),
-						   pin.security | SECURITY_LOCAL_USERID_CHANGE |
-						   SECURITY_RESTRICTED_OPERATION);
-	CommandCounterIncrement();
-	AfterTriggerSetState(all);
-	ea_pin_end(&pin);
+	ea_application_run_others();
 	check_cursors();
 }
 
@@ -493,6 +499,7 @@ ea_links_settle(EaRequest *req)
 		return;
 	ea_writing_end(req);
 	ea_raised_begin(&watch, req);
+	ea_application_settle(true);
 	if (req->method != EA_GET && strangers)
 	{
 		foreach(lc, ea_catalog_loaded(req->catalog))
@@ -500,7 +507,7 @@ ea_links_settle(EaRequest *req)
 			CHECK_FOR_INTERRUPTS();
 			keys = add_waiting_of(keys, lfirst(lc), all);
 		}
-		set_constraints(keys, IMMEDIATE);
+		set_constraints(application_of(req), keys, IMMEDIATE);
 	}
 
 	/*

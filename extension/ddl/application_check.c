@@ -1,0 +1,341 @@
+/*
+ * Nothing of it is changed, and nothing on it has to be the service's: code of
+ * the application runs with the rights of its own role.  What is asked for
+ * keeps the two apart, and lets the role do what the permissions say.
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+#include "base/compat.h"
+#include "ddl/application_check.h"
+#include "ddl/drift.h"
+#include "ddl/existing_check.h"
+#include "ddl/rows.h"
+#include "manifest/faults.h"
+#include "model/application.h"
+#include "request/errors.h"
+#include "trust/owner.h"
+#include "trust/pin.h"
+
+#define AT "/spec/existing"
+
+/* -------- the role -------- */
+
+static void
+role_fault(EaManifest *m, const char *message, const char *hint)
+{
+	ea_manifest_fault(m, m->service.document->label, AT "/role", message,
+					  hint);
+}
+
+/* Only who may use the role himself lets the service use it. */
+static bool
+may_lend(Oid role)
+{
+	Oid			caller = ea_owner_caller();
+
+	return has_privs_of_role(OidIsValid(caller) ? caller :
+							 GetSessionUserId(), role);
+}
+
+static Oid
+find_role(EaManifest *m)
+{
+	const char *name = m->service.application_role;
+	Oid			role = get_role_oid(name, true);
+	const char *why;
+
+	if (!OidIsValid(role))
+	{
+		role_fault(m, psprintf("there is no role \"%s\"", name),
+				   "name the owner of the tables, or a role that was made for "
+				   "this");
+		return InvalidOid;
+	}
+	why = ea_application_fault(role);
+	if (why != NULL)
+	{
+		role_fault(m, psprintf("the role \"%s\" cannot be used: %s", name,
+							   why),
+				   psprintf("CREATE ROLE, and GRANT it what %s needs", name));
+		return InvalidOid;
+	}
+	if (!may_lend(role))
+	{
+		role_fault(m, psprintf("you are no member of the role \"%s\"", name),
+				   psprintf("apply as a member of it, or as a superuser"));
+		return InvalidOid;
+	}
+	return role;
+}
+
+/* A value of the caller is any text. */
+static void
+check_settings(EaManifest *m)
+{
+	const EaJson *settings = m->service.settings;
+	EaPin		pin;
+
+	ea_pin_begin(&pin);
+	for (const EaJson *setting = settings ? settings->first : NULL; setting;
+		 setting = setting->next)
+	{
+		const char *value = setting->text[0] == '#' ? "" : setting->text;
+
+		if (set_config_option(setting->key, value, PGC_USERSET, PGC_S_SESSION,
+							  GUC_ACTION_SAVE, true, DEBUG5, false) <= 0)
+			ea_manifest_fault(m, m->service.document->label,
+							  ea_errors_pointer(AT "/settings", setting->key),
+							  psprintf("cannot be set to \"%s\"",
+									   setting->text), NULL);
+	}
+	ea_pin_end(&pin);
+}
+
+/* The first owner that is no superuser; the others are faults then. */
+static Oid
+find_owner(const EaDdlState *state)
+{
+	ListCell   *lc;
+
+	foreach(lc, state->tables)
+	{
+		const EaDdlTable *table = lfirst(lc);
+		Oid			owner;
+
+		if (!table->of_application)
+			continue;
+		owner = ea_owner_of_table(ea_ddl_relation(table));
+		if (OidIsValid(owner) && !superuser_arg(owner))
+			return owner;
+	}
+	return InvalidOid;
+}
+
+void
+ea_ddl_find_application(EaDdlPlan *plan)
+{
+	if (plan->m->service.application_role == NULL)
+		return;
+	plan->application_role = find_role(plan->m);
+	plan->application_owner = find_owner(plan->to);
+	check_settings(plan->m);
+}
+
+/* -------- its rights -------- */
+
+/* Rights that an operation takes: rows are locked before they are deleted. */
+static const struct
+{
+	const char *operation;
+	AclMode		mode;
+	const char *words;
+}			needed[] = {
+	{"read", ACL_SELECT, "SELECT"},
+	{"create", ACL_SELECT | ACL_INSERT, "SELECT, INSERT"},
+	{"update", ACL_SELECT | ACL_UPDATE, "SELECT, UPDATE"},
+	{"delete", ACL_SELECT | ACL_UPDATE | ACL_DELETE, "SELECT, UPDATE, DELETE"}
+};
+
+/* The right on each column that the entity has, as good as on the table */
+static bool
+has_on_columns(const EaDdlTable *table, Oid relid, Oid role, AclMode mode)
+{
+	ListCell   *lc;
+
+	foreach(lc, table->columns)
+	{
+		const EaDdlColumn *column = lfirst(lc);
+		AttrNumber	number = get_attnum(relid, column->name);
+
+		if (number != InvalidAttrNumber &&
+			pg_attribute_aclcheck(relid, number, role, mode) != ACLCHECK_OK)
+			return false;
+	}
+	return true;
+}
+
+static bool
+has_right(const EaDdlTable *table, Oid relid, Oid role, AclMode modes)
+{
+	for (AclMode mode = 1; mode <= modes; mode <<= 1)
+	{
+		if ((modes & mode) != 0 &&
+			pg_class_aclcheck(relid, role, mode) != ACLCHECK_OK &&
+			(mode == ACL_DELETE || !has_on_columns(table, relid, role, mode)))
+			return false;
+	}
+	return true;
+}
+
+static void
+check_rights(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
+{
+	Oid			role = plan->application_role;
+	Oid			schema = get_namespace_oid(table->schema, false);
+	const char *name = quote_identifier(GetUserNameFromId(role, false));
+
+	if (ea_compat_schema_aclcheck(schema, role, ACL_USAGE) != ACLCHECK_OK)
+		ea_ddl_lacks(plan, table, psprintf("%s may not use the schema", name),
+					 psprintf("GRANT USAGE ON SCHEMA %s TO %s",
+							  quote_identifier(table->schema), name));
+	for (int i = 0; i < lengthof(needed); i++)
+	{
+		if ((i > 0 && !ea_ddl_permits(plan, table, needed[i].operation)) ||
+			has_right(table, relid, role, needed[i].mode))
+			continue;
+		ea_ddl_lacks(plan, table,
+					 psprintf("%s may not do what \"%s\" takes", name,
+							  needed[i].operation),
+					 psprintf("GRANT %s ON %s TO %s", needed[i].words,
+							  table->qualified, name));
+	}
+}
+
+/* Sequences that defaults of the table ask, where rows are created. */
+static void
+check_sequences(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
+{
+	const char *name = GetUserNameFromId(plan->application_role, false);
+	char	   *sql =
+		psprintf("SELECT DISTINCT d.refobjid::regclass::text FROM pg_attrdef a"
+				 " JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass"
+				 " AND d.objid = a.oid AND d.refclassid = 'pg_class'::regclass"
+				 " JOIN pg_class s ON s.oid = d.refobjid"
+				 " WHERE a.adrelid = %u AND CASE WHEN s.relkind = 'S' THEN"
+				 " NOT has_sequence_privilege(%s, s.oid, 'USAGE, UPDATE')"
+				 " ELSE false END",
+				 relid, quote_literal_cstr(name));
+
+	if (!ea_ddl_permits(plan, table, "create"))
+		return;
+	if (SPI_execute(sql, true, 0) != SPI_OK_SELECT)
+		elog(ERROR, "a look at the catalogs failed");
+	for (uint64 i = 0; i < SPI_processed; i++)
+	{
+		char	   *sequence = SPI_getvalue(SPI_tuptable->vals[i],
+											SPI_tuptable->tupdesc, 1);
+
+		ea_ddl_lacks(plan, table,
+					 psprintf("%s may not use the sequence %s", name,
+							  sequence),
+					 psprintf("GRANT USAGE ON SEQUENCE %s TO %s", sequence,
+							  quote_identifier(name)));
+	}
+}
+
+void
+ea_ddl_check_application(EaDdlPlan *plan, const EaDdlTable *table,
+						 Relation rel)
+{
+	Oid			role = plan->application_role;
+	ListCell   *lc;
+
+	if (!OidIsValid(role))
+		return;					/* said at the role */
+	foreach(lc, ea_application_table_faults(rel, role,
+											plan->application_owner))
+		ea_ddl_lacks(plan, table, lfirst(lc), NULL);
+	check_rights(plan, table, RelationGetRelid(rel));
+	check_sequences(plan, table, RelationGetRelid(rel));
+}
+
+/* -------- keys between the two -------- */
+
+void
+ea_ddl_check_sides(EaDdlPlan *plan, const EaDdlTable *table)
+{
+	ListCell   *lc;
+
+	foreach(lc, table->objects)
+	{
+		const EaDdlObject *object = lfirst(lc);
+		const EaDdlTable *target = object->kind != EA_DDL_FOREIGN_KEY ? NULL :
+			ea_names_map_get(plan->to->by_key, object->target);
+
+		CHECK_FOR_INTERRUPTS();
+		if (target == NULL || target->of_application == table->of_application)
+			continue;
+		ea_ddl_fault(plan, table, object->field,
+					 psprintf("leads to %s, and one of the two tables is the "
+							  "application's: a foreign key would bind it",
+							  object->target),
+					 "give both tables to one owner, or keep the id in an "
+					 "attribute");
+	}
+}
+
+/* -------- what has changed since -------- */
+
+static EaDdlDifference *
+make_difference(EaDdlTable *table, const char *message)
+{
+	EaDdlDifference *difference = palloc0(sizeof(EaDdlDifference));
+
+	difference->table = table;
+	difference->message = message;
+	difference->hint = "mend it, or apply the manifests again";
+	return difference;
+}
+
+static List *
+compare_table(List *differences, EaDdlTable *table,
+			  const EaApplicationModel *application)
+{
+	Oid			relid = ea_ddl_relation(table);
+	Relation	rel;
+	ListCell   *lc;
+
+	if (!OidIsValid(relid) ||
+		!ConditionalLockRelationOid(relid, AccessShareLock))
+		return differences;
+	rel = try_relation_open(relid, NoLock);
+	if (rel == NULL)
+		return differences;
+	foreach(lc, ea_application_table_faults(rel, application->role_oid,
+											application->owner))
+		differences = lappend(differences,
+							  make_difference(table,
+											  psprintf("the table %s: %s",
+													   table->qualified,
+													   (char *) lfirst(lc))));
+	relation_close(rel, NoLock);
+	return differences;
+}
+
+List *
+ea_ddl_application_differences(EaDdlState *stored, EaCatalog *catalog)
+{
+	List	   *differences = NIL;
+	const char *why = NULL;
+	ListCell   *lc;
+
+	if (catalog->application == NULL)
+		return NIL;
+	ea_application_read(catalog);
+	why = ea_application_named_fault(catalog->application->role_oid,
+									 catalog->application->role);
+	foreach(lc, stored->tables)
+	{
+		EaDdlTable *table = lfirst(lc);
+
+		CHECK_FOR_INTERRUPTS();
+		if (!table->of_application)
+			continue;
+		if (why != NULL)
+			return list_make1(make_difference(table, why));
+		differences = compare_table(differences, table, catalog->application);
+	}
+	return differences;
+}

@@ -1,0 +1,25 @@
+/*
+ * "existing" of the Service: the role as which statements on tables of an
+ * application run, and what is set while they write.
+ */
+#ifndef EA_MANIFEST_APPLICATION_H
+#define EA_MANIFEST_APPLICATION_H
+
+#include "manifest/manifest.h"
+
+/*
+ * Whether a Service says "existing", wherever it stands: what an entity with
+ * "table" is depends on it.  root may be NULL.
+ */
+extern bool ea_manifest_names_application(const EaJson *root);
+
+/* The key itself. */
+extern void ea_manifest_read_application(EaManifest *m, EaDeclDocument *doc);
+
+/*
+ * Whether an entity with "table" is the application's: its table belongs to
+ * another role than that of the service.
+ */
+extern void ea_manifest_find_application(EaManifest *m, EaDeclEntity *entity);
+
+#endif							/* EA_MANIFEST_APPLICATION_H */

@@ -1,0 +1,51 @@
+/*
+ * The application whose tables are served, as the Service declares it.
+ */
+#ifndef EA_MODEL_APPLICATION_H
+#define EA_MODEL_APPLICATION_H
+
+#include "utils/relcache.h"
+
+#include "model/catalog.h"
+#include "request/request.h"
+#include "trust/application.h"
+
+/* A setting of the Service, or what ALTER ROLE ... SET says. */
+typedef struct EaApplicationSetting
+{
+	char	   *name;
+	char	   *value;			/* or #user.x: of the caller */
+	bool		declared;		/* by the Service, so that it must be right */
+} EaApplicationSetting;
+
+typedef struct EaApplicationModel
+{
+	char	   *role;			/* its name */
+	Oid			role_oid;		/* InvalidOid: not of the stored state */
+	Oid			owner;			/* of the tables, beside superusers */
+	int			nsettings;
+	EaApplicationSetting *settings;
+} EaApplicationModel;
+
+/* Of a Service's definition, into the catalog's memory; json may be NULL. */
+extern void ea_application_load(EaCatalog *catalog, const EaJson *json);
+
+/*
+ * The rest, from the database: the role as it was when this was applied, and
+ * settings of its own that the Service says nothing of.
+ */
+extern void ea_application_read(EaCatalog *catalog);
+
+/* As its statements are run for a request; never NULL if there is one. */
+extern const EaApplication *ea_application_of(EaRequest *req);
+
+/*
+ * All faults of a table as one of the application's (char *), by how it is
+ * now: its owner, rights of entityapi_owner on it, row-level security, rules.
+ */
+extern List *ea_application_table_faults(Relation rel, Oid role, Oid owner);
+
+/* An error if there is any. */
+extern void ea_application_check_table(EaCatalog *catalog, Relation rel);
+
+#endif							/* EA_MODEL_APPLICATION_H */

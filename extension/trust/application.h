@@ -1,0 +1,76 @@
+/*
+ * The role of an application, as which statements on its tables run.
+ *
+ * Its tables have triggers, defaults, checks and types that are its own
+ * affair.  So nothing of them runs as entityapi_owner: the statement runs as a
+ * role that its people name, with the rights that this role has, and gains
+ * none by it.  Neither does code of others run as that role: a write of one
+ * side lets nothing wait that the other would start.
+ */
+#ifndef EA_APPLICATION_H
+#define EA_APPLICATION_H
+
+#include "nodes/pg_list.h"
+
+#include "trust/pin.h"
+
+typedef struct EaApplication
+{
+	const char *name;			/* of the role, as it was declared */
+	Oid			role;			/* as it was then; InvalidOid: it was not */
+	Oid			owner;			/* of its tables, beside superusers */
+
+	/* makes the settings that hold while it writes, by ea_pin_set() */
+	void		(*set) (void *arg);
+	void	   *arg;
+} EaApplication;
+
+/*
+ * Why a role can be no application's, in words; NULL: it can.  It would lend
+ * the rights of a superuser, or those of the service.
+ */
+extern const char *ea_application_fault(Oid role);
+
+/* The same with the name that was declared. */
+extern const char *ea_application_named_fault(Oid role, const char *name);
+
+/*
+ * An error unless the role is the one that was declared, and can be one.  The
+ * catalogs are asked again whenever any invalidation message has come.
+ */
+extern void ea_application_check(const EaApplication *application);
+
+/* Go on as the role, until ea_pin_end(). */
+extern void ea_application_enter(const EaApplication *application);
+
+/*
+ * A write begins, as the role, once it is planned: what others let wait has
+ * run, and from here on settings are those of the application.
+ */
+extern void ea_application_write(const EaApplication *application);
+
+/* Code of others, on tables of the service, may have let something wait. */
+extern void ea_application_note_others(void);
+
+/*
+ * Run what its constraints let wait, as the role: before code of others runs,
+ * all but foreign keys; at the end of a request, all.
+ */
+extern void ea_application_settle(bool all);
+
+/*
+ * Let constraints of its tables (RangeVar *) wait, or run what they let wait.
+ */
+extern void ea_application_set_constraints(const EaApplication *application,
+										   List *constraints, bool deferred);
+
+/* A request begins: nothing waits. */
+extern void ea_application_forget(void);
+
+/* Run all that waits, as a role that lends and leaves nothing. */
+extern void ea_application_run_others(void);
+
+/* The same before the role writes, if code of others may have left something. */
+extern void ea_application_settle_others(void);
+
+#endif							/* EA_APPLICATION_H */
