@@ -20,7 +20,6 @@
 #include "base/compat.h"
 #include "ddl/application_check.h"
 #include "ddl/drift.h"
-#include "ddl/existing_check.h"
 #include "ddl/rows.h"
 #include "manifest/faults.h"
 #include "model/application.h"
@@ -245,7 +244,8 @@ ea_ddl_check_application(EaDdlPlan *plan, const EaDdlTable *table,
 	if (!OidIsValid(role))
 		return;					/* said at the role */
 	foreach(lc, ea_application_table_faults(rel, role,
-											plan->application_owner))
+											plan->application_owner,
+											table->row_security))
 		ea_ddl_lacks(plan, table, lfirst(lc), NULL);
 	check_rights(plan, table, RelationGetRelid(rel));
 	check_sequences(plan, table, RelationGetRelid(rel));
@@ -304,7 +304,8 @@ compare_table(List *differences, EaDdlTable *table,
 	if (rel == NULL)
 		return differences;
 	foreach(lc, ea_application_table_faults(rel, application->role_oid,
-											application->owner))
+											application->owner,
+											table->row_security))
 		differences = lappend(differences,
 							  make_difference(table,
 											  psprintf("the table %s: %s",

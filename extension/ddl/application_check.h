@@ -19,7 +19,7 @@ extern void ea_ddl_find_application(EaDdlPlan *plan);
 extern void ea_ddl_check_application(EaDdlPlan *plan, const EaDdlTable *table,
 									 Relation rel);
 
-/* No foreign key leads from a table of the service to one of those, or back. */
+/* No foreign key leads from a table of the service to such a one, or back. */
 extern void ea_ddl_check_sides(EaDdlPlan *plan, const EaDdlTable *table);
 
 /*

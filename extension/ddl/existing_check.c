@@ -3,10 +3,11 @@
  * the statement that repairs it.  Constraints and indexes are found by what
  * they do, whatever their names are.
  *
- * Statements on the table run with the rights of entityapi_owner, but for those
- * of an application (application_check.c), and so do its dependent objects: triggers, defaults, constraints, indexes.  A role
- * that could put code there would have these rights, so the table must belong
- * to entityapi_owner, and such code to it or to a superuser.
+ * Statements on the table run with the rights of entityapi_owner, but for
+ * those of an application (application_check.c), and so do its dependent
+ * objects: triggers, defaults, constraints, indexes.  A role that could put
+ * code there would have these rights, so the table must belong to
+ * entityapi_owner, and such code to it or to a superuser.
  */
 #include "postgres.h"
 
@@ -268,26 +269,6 @@ is_read_only(Look *look, const EaDdlColumn *column)
 	ea_names_map_get(entity->by_name, column->field);
 
 	return field != NULL && field->read_only && field->default_value == NULL;
-}
-
-bool
-ea_ddl_permits(const EaDdlPlan *plan, const EaDdlTable *table,
-			   const char *operation)
-{
-	EaDeclEntity *entity = ea_names_map_get(plan->m->by_entity,
-											table->entity);
-	const EaJson *roles = entity->permissions;
-
-	for (const EaJson *role = roles ? roles->first : NULL; role;
-		 role = role->next)
-	{
-		for (const EaJson *at = role->first; at; at = at->next)
-		{
-			if (at->kind == EA_JSON_STRING && strcmp(at->text, operation) == 0)
-				return true;
-		}
-	}
-	return false;
 }
 
 /* A statement that runs: a value of its own for each row, or none. */

@@ -11,10 +11,6 @@
 /* All that an existing table lacks, as faults; statements come from no one. */
 extern void ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table);
 
-/* May some role do that? */
-extern bool ea_ddl_permits(const EaDdlPlan *plan, const EaDdlTable *table,
-						   const char *operation);
-
 /*
  * Check the owner of a made table's schema, and the table that is there under
  * its present name (NULL: none yet), with all that it calls.

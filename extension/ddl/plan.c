@@ -96,3 +96,23 @@ ea_ddl_may_lose(EaDdlPlan *plan, const char *entity, const char *field)
 		return true;
 	return ea_names_map_get(plan->allowed, name) != NULL;
 }
+
+bool
+ea_ddl_permits(const EaDdlPlan *plan, const EaDdlTable *table,
+			   const char *operation)
+{
+	EaDeclEntity *entity = ea_names_map_get(plan->m->by_entity,
+											table->entity);
+	const EaJson *roles = entity->permissions;
+
+	for (const EaJson *role = roles ? roles->first : NULL; role;
+		 role = role->next)
+	{
+		for (const EaJson *at = role->first; at; at = at->next)
+		{
+			if (at->kind == EA_JSON_STRING && strcmp(at->text, operation) == 0)
+				return true;
+		}
+	}
+	return false;
+}

@@ -106,6 +106,10 @@ extern void ea_ddl_lacks(EaDdlPlan *plan, const EaDdlTable *table,
 /* Was a table of this name made for an entity? */
 extern bool ea_ddl_is_made(const EaDdlPlan *plan, const EaDdlTable *table);
 
+/* May some role do that? */
+extern bool ea_ddl_permits(const EaDdlPlan *plan, const EaDdlTable *table,
+						   const char *operation);
+
 /* Has the loss of a field's data, or an entity's, been allowed? */
 extern bool ea_ddl_may_lose(EaDdlPlan *plan, const char *entity,
 							const char *field);

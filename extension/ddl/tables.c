@@ -529,6 +529,7 @@ build_entity(Builder *b, const EaJson *json)
 					   tenant);
 	table->existing = ea_jsonread_get(json, "columns") != NULL;
 	table->of_application = ea_jsonread_bool(json, "application", false);
+	table->row_security = ea_jsonread_bool(json, "rowSecurity", false);
 	table->copied = ea_jsonread_bool(json, "accounts", false);
 	table->id_column = system_column(json, "id", "id");
 	table->tenant_column = system_column(json, "tenantId", "tenant_id");

@@ -64,7 +64,8 @@ typedef struct EaDdlTable
 	const char *qualified;		/* quoted */
 	bool		tenant_scoped;
 	bool		existing;		/* others made it: only looked at */
-	bool		of_application; /* and another role owns it */
+	bool		of_application; /* and another role owns it, */
+	bool		row_security;	/* whose rows it may not see all */
 	bool		copied;			/* its rows are copies: nothing to lose */
 	const char *id_column;
 	const char *tenant_column;

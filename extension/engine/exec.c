@@ -27,7 +27,7 @@
 #include "engine/table_lock.h"
 #include "engine/write_run.h"
 #include "planning/plan_order.h"
-#include "trust/application.h"
+#include "trust/application_role.h"
 #include "trust/guard.h"
 #include "trust/owner.h"
 #include "trust/pin.h"

@@ -12,7 +12,7 @@
 #include "utils/relcache.h"
 
 #include "base/compat.h"
-#include "trust/application.h"
+#include "trust/application_role.h"
 
 /* How a statement wants its tables. */
 typedef struct EaHeld

@@ -10,7 +10,7 @@
 #include "base/exec_params.h"
 #include "engine/plancache.h"
 #include "engine/reader.h"
-#include "trust/application.h"
+#include "trust/application_role.h"
 
 /*
  * Run a kept statement that changes rows by key; it sees all that is committed
@@ -18,9 +18,9 @@
  * statement runs, "reader" may be NULL, and "dest" is for its rows.  "n" is
  * how many rows were changed, "triggered" whether user-defined triggers had a
  * say in it (direct/triggers.h).  Any write of an application's table runs so,
- * since its settings begin when the plan is made.  Returns false, with nothing run, if it is
- * anything else; where the replaced row is asked for in vain, "n" is 0 and
- * reader->replaced says so.
+ * as its settings begin once the plan is made.  Returns false, with nothing
+ * run, if it is anything else; where the replaced row is asked for in vain,
+ * "n" is 0 and reader->replaced says so.
  */
 extern bool ea_write_run(EaPlan *kept, bool nested,
 						 const EaApplication *application, EaParams params,

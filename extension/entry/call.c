@@ -30,7 +30,7 @@
 #include "entry/version.h"
 #include "model/catalog.h"
 #include "request/errors.h"
-#include "trust/application.h"
+#include "trust/application_role.h"
 #include "trust/guard.h"
 #include "trust/pin.h"
 

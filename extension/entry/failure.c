@@ -285,6 +285,20 @@ is_of_hook(const EaRequest *req)
 	return req->called && req->writing.entity == NULL;
 }
 
+/* A policy of the application's, for its role, refused the row. */
+static bool
+is_of_policy(const EaRequest *req, const ErrorData *edata)
+{
+	const EaEntity *entity = req->writing.entity;
+
+	return entity != NULL && entity->row_security &&
+		edata->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE &&
+		edata->funcname != NULL &&
+		strcmp(edata->funcname, "ExecWithCheckOptions") == 0 &&
+		ea_raised_here(req, edata) && !req->raised.by_trigger &&
+		!req->raised.by_others;
+}
+
 /*
  * The table does not take what is written.  Returns false for everything that
  * is no caller's fault.
@@ -296,6 +310,12 @@ note_refusal(EaRequest *req, const ErrorData *edata)
 
 	if (row == NULL)
 		return false;
+	if (is_of_policy(req, edata))
+	{
+		ea_errors_add(req, EA_ERR_FORBIDDEN, EA_AT_NONE, NULL,
+					  "The table does not let this row be written.");
+		return true;
+	}
 	if (row->by == EA_BY_CONSTRAINT && note_violation(req, edata, row))
 		return true;
 	if (is_of_hook(req))

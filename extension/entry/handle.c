@@ -33,6 +33,7 @@
 #include "request/errors.h"
 #include "request/limits.h"
 #include "request/negotiation.h"
+#include "trust/application_role.h"
 #include "trust/owner.h"
 #include "trust/pin.h"
 #include "write/links_deferred.h"
@@ -204,6 +205,8 @@ serve_request(EaRequest *req, const char *method_name)
 	if (req->query != NULL)
 		req->query++;
 	req->catalog = ea_catalog_acquire();
+	if (req->catalog->application != NULL)
+		ea_application_give_way();
 	ea_router_match(req, req->method);
 	check_caller(req);
 	ea_negotiation_check(req);

@@ -23,6 +23,7 @@
 #include "management/erase_tenants.h"
 #include "management/purge_deleted.h"
 #include "model/catalog.h"
+#include "trust/application_role.h"
 #include "trust/owner.h"
 #include "write/links_deferred.h"
 
@@ -41,6 +42,8 @@ serve_step(EaRequest *req, const char *method)
 	deleted = 0;
 	more = false;
 	req->catalog = ea_catalog_acquire();
+	if (req->catalog->application != NULL)
+		ea_application_give_way();
 	if (!XactReadOnly)
 	{
 		if (ea_distributed())

@@ -4,7 +4,7 @@
 
 #include "miscadmin.h"
 
-#include "manifest/application.h"
+#include "manifest/existing_role.h"
 #include "manifest/documents.h"
 #include "manifest/existing_keys.h"
 #include "manifest/faults.h"
@@ -39,6 +39,7 @@ static const EaKey entity_keys[] =
 	KEY("table", EA_KEY_STRING, existing_table),
 	KEY("columns", EA_KEY_OBJECT, existing_columns),
 	KEY("othersWrite", EA_KEY_BOOL, others_write),
+	KEY("rowSecurity", EA_KEY_BOOL, row_security),
 	KEY("unseen", EA_KEY_NAMES, unseen),
 	KEY("since", EA_KEY_NUMBER, since),
 	KEY("removedIn", EA_KEY_NUMBER, removed_in),

@@ -4,7 +4,7 @@
  */
 #include "postgres.h"
 
-#include "manifest/application.h"
+#include "manifest/existing_role.h"
 #include "manifest/existing_keys.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
@@ -180,6 +180,7 @@ ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity)
 			ea_manifest_fault(m, entity->document->label, "/spec/othersWrite",
 							  "goes with \"table\": nobody else writes here",
 							  "leave it out");
+		ea_manifest_check_row_security(m, entity);
 		return;
 	}
 	read_name(m, entity);

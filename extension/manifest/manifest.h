@@ -149,6 +149,7 @@ struct EaDeclEntity
 	const EaJson *existing_columns;
 	bool		others_write;	/* to an existing table; false: nobody else */
 	bool		of_application; /* statements on it run as its role */
+	bool		row_security;	/* whom row-level security may bind */
 	List	   *unseen;			/* of char *, tables that keys of others may
 								 * delete from or change */
 	int			since;

@@ -6,7 +6,7 @@
 
 #include <ctype.h>
 
-#include "manifest/application.h"
+#include "manifest/existing_role.h"
 #include "manifest/faults.h"
 #include "manifest/keys.h"
 #include "manifest/manifest.h"

@@ -90,7 +90,8 @@ static const char statement[] =
 " WHERE s.setrole IN (0, a.role::oid) AND s.setdatabase IN (0,"
 " (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()))"
 " AND (lower(n.name) IN ('search_path', 'timezone') OR n.name ~ '[.]'"
-" AND n.name !~* '^(entityapi|citus|plpgsql|auto_explain|pg_stat_statements)[.]')"
+" AND n.name !~* '^(entityapi|citus|plpgsql|auto_explain"
+"|pg_stat_statements)[.]')"
 " ORDER BY lower(n.name), s.setrole <> 0 DESC, s.setdatabase <> 0 DESC"
 ") c ON true";
 
@@ -254,7 +255,8 @@ may_write(Oid relid, Oid role)
 }
 
 List *
-ea_application_table_faults(Relation rel, Oid role, Oid owner)
+ea_application_table_faults(Relation rel, Oid role, Oid owner,
+							bool row_security)
 {
 	Oid			relid = RelationGetRelid(rel);
 	Oid			own = rel->rd_rel->relowner;
@@ -270,7 +272,7 @@ ea_application_table_faults(Relation rel, Oid role, Oid owner)
 		faults = lappend(faults,
 						 EA_OWNER " may write it, and so would run code of "
 						 "the application that is on it");
-	if (check_enable_rls(relid, role, true) == RLS_ENABLED)
+	if (!row_security && check_enable_rls(relid, role, true) == RLS_ENABLED)
 		faults = lappend(faults,
 						 psprintf("row-level security binds %s, so not all "
 								  "rows would be seen",
@@ -282,14 +284,15 @@ ea_application_table_faults(Relation rel, Oid role, Oid owner)
 }
 
 void
-ea_application_check_table(EaCatalog *catalog, Relation rel)
+ea_application_check_table(EaCatalog *catalog, Relation rel, bool row_security)
 {
 	const EaApplicationModel *model = catalog->application;
 	List	   *faults;
 
 	if (model == NULL)
 		elog(ERROR, "a table of an application without one");
-	faults = ea_application_table_faults(rel, model->role_oid, model->owner);
+	faults = ea_application_table_faults(rel, model->role_oid, model->owner,
+										 row_security);
 	if (rel->rd_rel->relowner == get_role_oid(EA_OWNER, false))
 		faults = list_make1("it belongs to " EA_OWNER " by now, and to no "
 							"application");

@@ -1,14 +1,14 @@
 /*
  * The application whose tables are served, as the Service declares it.
  */
-#ifndef EA_MODEL_APPLICATION_H
-#define EA_MODEL_APPLICATION_H
+#ifndef EA_APPLICATION_H
+#define EA_APPLICATION_H
 
 #include "utils/relcache.h"
 
 #include "model/catalog.h"
 #include "request/request.h"
-#include "trust/application.h"
+#include "trust/application_role.h"
 
 /* A setting of the Service, or what ALTER ROLE ... SET says. */
 typedef struct EaApplicationSetting
@@ -41,11 +41,14 @@ extern const EaApplication *ea_application_of(EaRequest *req);
 
 /*
  * All faults of a table as one of the application's (char *), by how it is
- * now: its owner, rights of entityapi_owner on it, row-level security, rules.
+ * now: its owner, rights of entityapi_owner on it, row-level security unless
+ * that may be, rules.
  */
-extern List *ea_application_table_faults(Relation rel, Oid role, Oid owner);
+extern List *ea_application_table_faults(Relation rel, Oid role, Oid owner,
+										 bool row_security);
 
 /* An error if there is any. */
-extern void ea_application_check_table(EaCatalog *catalog, Relation rel);
+extern void ea_application_check_table(EaCatalog *catalog, Relation rel,
+									   bool row_security);
 
-#endif							/* EA_MODEL_APPLICATION_H */
+#endif							/* EA_APPLICATION_H */

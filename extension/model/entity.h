@@ -192,6 +192,7 @@ struct EaEntity
 								 * columns, triggers and writers of its own */
 	bool		alone;			/* nobody else writes to an existing table */
 	bool		of_application; /* whose table is another role's */
+	bool		row_security;	/* which row-level security may bind */
 	char	   *schema_name;	/* of it, unquoted */
 	char	   *table_name;
 	int			nunseen;

@@ -167,14 +167,15 @@ check_join(const EaField *field, TupleDesc desc)
 /* Compare the table with an entity, if it is one of its tables. */
 static bool
 check_against(const EaEntity *entity, const char *table, TupleDesc desc,
-			  bool *of_application)
+			  const EaEntity **of_application)
 {
 	bool		known = strcmp(entity->table, table) == 0;
 
 	if (known)
 	{
 		check_entity(entity, desc);
-		*of_application = entity->of_application;
+		if (entity->of_application)
+			*of_application = entity;
 	}
 	for (int i = 0; i < entity->nfields; i++)
 	{
@@ -212,7 +213,7 @@ ea_table_check(EaCatalog *catalog, Relation rel)
 {
 	char	   *table = name_of(rel);
 	bool		known = false;
-	bool		of_application = false;
+	const EaEntity *of_application = NULL;
 	ListCell   *lc;
 
 	foreach(lc, ea_catalog_loaded(catalog))
@@ -221,8 +222,9 @@ ea_table_check(EaCatalog *catalog, Relation rel)
 	if (!known)
 		elog(ERROR, "a statement over the table %s, which is no entity's",
 			 table);
-	if (of_application)
-		ea_application_check_table(catalog, rel);
+	if (of_application != NULL)
+		ea_application_check_table(catalog, rel,
+								   of_application->row_security);
 	else
 		ea_table_owners_check(rel);
 }

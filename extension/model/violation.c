@@ -177,11 +177,12 @@ find_on_shard(const EaWriting *w, const ErrorData *edata, EaViolation *found)
 	EaEntity   *entity = w->entity;
 
 	if (entity == NULL || declared_on_shard(entity, edata, found) ||
-		find_of_table_on_shard(entity, ea_table_find(entity->table), edata, found))
+		find_of_table_on_shard(entity, ea_table_find(entity->table), edata,
+							   found))
 		return;
 	if (w->links != NULL &&
-		find_of_table_on_shard(entity, ea_table_find(w->links->join_table), edata,
-							   found))
+		find_of_table_on_shard(entity, ea_table_find(w->links->join_table),
+							   edata, found))
 		found->field = w->links;
 }
 

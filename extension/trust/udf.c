@@ -20,7 +20,7 @@
 
 #include "base/compat.h"
 #include "request/errors.h"
-#include "trust/application.h"
+#include "trust/application_role.h"
 #include "trust/pin.h"
 #include "trust/udf.h"
 

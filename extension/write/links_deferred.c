@@ -34,7 +34,7 @@
 #include "engine/exec.h"
 #include "model/application.h"
 #include "request/raised.h"
-#include "trust/application.h"
+#include "trust/application_role.h"
 #include "trust/guard.h"
 #include "trust/owner.h"
 #include "trust/pin.h"

@@ -104,7 +104,7 @@ sub code
 # catalogs are read as PostgreSQL reads them, and so is that of Citus.
 subtest 'every place asks' => sub {
 	my $direct = qr/\b(?:index_beginscan|ea_compat_index_beginscan|index_getnext_\w+|heap_fetch\w*|heap_hot_search\w*|table_beginscan\w*|heap_beginscan|table_index_fetch\w*|table_tuple_fetch\w*|systable_begin\w+|_bt_\w+|ea_compat_bt_\w+|heap_insert|heap_multi_insert|heap_update|heap_delete|simple_heap_\w+|table_tuple_\w+|simple_table_\w+|index_insert|CatalogTuple\w+)\s*\(/;
-	my %catalogs = map { $_ => 1 } qw(distributed.c distribution.c guard.c held.c links_deferred.c reclaim.c violation.c);
+	my %catalogs = map { $_ => 1 } qw(application_role.c distributed.c distribution.c guard.c held.c links_deferred.c reclaim.c violation.c);
 	my %asked_by = ('key_update.c' => 'engine/write_run.c', 'row_by_id.c' => 'identity/session_lookup.c', 'row_versions.c' => 'cluster/undecided.c');
 	my @past;
 

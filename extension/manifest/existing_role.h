@@ -2,8 +2,8 @@
  * "existing" of the Service: the role as which statements on tables of an
  * application run, and what is set while they write.
  */
-#ifndef EA_MANIFEST_APPLICATION_H
-#define EA_MANIFEST_APPLICATION_H
+#ifndef EA_EXISTING_ROLE_H
+#define EA_EXISTING_ROLE_H
 
 #include "manifest/manifest.h"
 
@@ -22,4 +22,8 @@ extern void ea_manifest_read_application(EaManifest *m, EaDeclDocument *doc);
  */
 extern void ea_manifest_find_application(EaManifest *m, EaDeclEntity *entity);
 
-#endif							/* EA_MANIFEST_APPLICATION_H */
+/* "rowSecurity" of an entity that is not the application's */
+extern void ea_manifest_check_row_security(EaManifest *m,
+										   const EaDeclEntity *entity);
+
+#endif							/* EA_EXISTING_ROLE_H */

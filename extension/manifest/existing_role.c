@@ -6,7 +6,7 @@
 
 #include "miscadmin.h"
 
-#include "manifest/application.h"
+#include "manifest/existing_role.h"
 #include "manifest/faults.h"
 #include "manifest/keys.h"
 #include "model/host.h"
@@ -187,6 +187,15 @@ ea_manifest_read_application(EaManifest *m, EaDeclDocument *doc)
 }
 
 void
+ea_manifest_check_row_security(EaManifest *m, const EaDeclEntity *entity)
+{
+	if (entity->row_security)
+		ea_manifest_fault(m, entity->document->label, "/spec/rowSecurity",
+						  "goes with a table of an application",
+						  "leave it out");
+}
+
+void
 ea_manifest_find_application(EaManifest *m, EaDeclEntity *entity)
 {
 	const EaJson *scoped = ea_jsonread_get(entity->document->spec,
@@ -195,7 +204,10 @@ ea_manifest_find_application(EaManifest *m, EaDeclEntity *entity)
 	entity->of_application = m->has_application &&
 		!ea_host_is_ours(entity->schema, entity->table);
 	if (!entity->of_application)
+	{
+		ea_manifest_check_row_security(m, entity);
 		return;
+	}
 	if (scoped != NULL && entity->tenant_scoped)
 		ea_manifest_fault(m, entity->document->label, "/spec/tenantScoped",
 						  "the table is an application's, which knows of no "

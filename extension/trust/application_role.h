@@ -7,8 +7,8 @@
  * none by it.  Neither does code of others run as that role: a write of one
  * side lets nothing wait that the other would start.
  */
-#ifndef EA_APPLICATION_H
-#define EA_APPLICATION_H
+#ifndef EA_APPLICATION_ROLE_H
+#define EA_APPLICATION_ROLE_H
 
 #include "nodes/pg_list.h"
 
@@ -40,6 +40,13 @@ extern const char *ea_application_named_fault(Oid role, const char *name);
  */
 extern void ea_application_check(const EaApplication *application);
 
+/*
+ * Until ea_pin_end(), give way to who changes the application's tables.
+ * PostgreSQL looks for a deadlock once a wait, and who looks loses: so the
+ * service looks first, and no wait of its lasts until others look.
+ */
+extern void ea_application_give_way(void);
+
 /* Go on as the role, until ea_pin_end(). */
 extern void ea_application_enter(const EaApplication *application);
 
@@ -70,7 +77,7 @@ extern void ea_application_forget(void);
 /* Run all that waits, as a role that lends and leaves nothing. */
 extern void ea_application_run_others(void);
 
-/* The same before the role writes, if code of others may have left something. */
+/* The same before the role writes, if code of others may have left any. */
 extern void ea_application_settle_others(void);
 
-#endif							/* EA_APPLICATION_H */
+#endif							/* EA_APPLICATION_ROLE_H */

@@ -16,14 +16,16 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/parsenodes.h"
+#include "storage/proc.h"
 #include "storage/sinval.h"
 #include "utils/acl.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
 #include "base/compat.h"
-#include "trust/application.h"
+#include "trust/application_role.h"
 #include "trust/guard.h"
 #include "trust/owner.h"
 
@@ -96,6 +98,26 @@ ea_application_check(const EaApplication *application)
 	messages = before;
 }
 
+static void
+set_milliseconds(const char *name, int value)
+{
+	char		text[16];
+
+	snprintf(text, sizeof(text), "%d", Max(value, 1));
+	(void) set_config_option(name, text, PGC_SUSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+}
+
+void
+ea_application_give_way(void)
+{
+	int			others = DeadlockTimeout;
+
+	if (LockTimeout == 0 || LockTimeout > others / 5 * 4)
+		set_milliseconds("lock_timeout", others / 5 * 4);
+	set_milliseconds("deadlock_timeout", others / 2);
+}
+
 void
 ea_application_enter(const EaApplication *application)
 {
@@ -163,7 +185,7 @@ ea_application_write(const EaApplication *application)
 	application->set(application->arg);
 }
 
-/* Constraints that have something waiting, and those that are to wait again. */
+/* Constraints that have something waiting, and those that wait again. */
 typedef struct Waiting
 {
 	List	   *all;			/* of RangeVar * */
