@@ -308,14 +308,14 @@ note_refusal(EaRequest *req, const ErrorData *edata)
 {
 	const EaRaisedRow *row = ea_raised_row(edata);
 
-	if (row == NULL)
-		return false;
 	if (is_of_policy(req, edata))
 	{
 		ea_errors_add(req, EA_ERR_FORBIDDEN, EA_AT_NONE, NULL,
 					  "The table does not let this row be written.");
 		return true;
 	}
+	if (row == NULL)
+		return false;
 	if (row->by == EA_BY_CONSTRAINT && note_violation(req, edata, row))
 		return true;
 	if (is_of_hook(req))
