@@ -472,8 +472,10 @@ choose_role(const EaHeld *held, EaExecMode mode)
 		return NULL;
 	}
 	ea_application_check(held->application);
+	if (ea_application_lent_anew())
+		ea_held_all_changed();
 	if (mode == EA_EXEC_WRITE)
-		ea_application_settle_others();
+		ea_application_settle_others(held->application);
 	ea_application_enter(held->application);
 	return held->application;
 }
@@ -589,7 +591,9 @@ run_statement(const EaHeld *held, EaExecMode mode, bool one_row,
 	}
 	ea_plancache_leave();
 	triggered = by_triggers;
-	if (application == NULL && (triggered || calls != ea_guard_calls()))
+	if (application == NULL &&
+		((held != NULL && mode == EA_EXEC_WRITE) ||
+		 triggered || calls != ea_guard_calls()))
 		ea_application_note_others();
 	ea_pin_end(&pin);
 	return n;

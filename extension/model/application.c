@@ -263,6 +263,7 @@ ea_application_table_faults(Relation rel, Oid role, Oid owner,
 	List	   *faults = NIL;
 
 	ea_held_watch(AUTHOID, own);
+	ea_held_watch(AUTHOID, role);
 	if (!superuser_arg(own) && own != owner)
 		faults = lappend(faults,
 						 psprintf("it belongs to %s, and the other tables of "

@@ -10,15 +10,19 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "catalog/pg_auth_members.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_constraint.h"
 #include "commands/trigger.h"
+#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/parsenodes.h"
 #include "storage/proc.h"
 #include "storage/sinval.h"
 #include "utils/acl.h"
+#include "utils/catcache.h"
+#include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -77,11 +81,53 @@ ea_application_named_fault(Oid role, const char *name)
 				 why);
 }
 
+/* Deeper ones are not told apart. */
+#define MOST_LEVELS 8
+
+/* A number for the roles that one is a member of, whatever their order. */
+static uint32
+number_memberships(Oid member, int level)
+{
+	CatCList   *list = SearchSysCacheList1(AUTHMEMMEMROLE,
+										   ObjectIdGetDatum(member));
+	uint32		number = list->n_members;
+
+	for (int i = 0; i < list->n_members; i++)
+	{
+		Form_pg_auth_members form =
+			(Form_pg_auth_members) GETSTRUCT(&list->members[i]->tuple);
+
+		number += hash_combine(hash_uint32(form->roleid),
+							   level < MOST_LEVELS ?
+							   number_memberships(form->roleid, level + 1) :
+							   0);
+#if PG_VERSION_NUM >= 160000
+		number += form->inherit_option;
+#endif
+	}
+	ReleaseCatCacheList(list);
+	return number;
+}
+
+/* It, or the service, is a member of other roles than before. */
+static bool others_lend = true;
+
+bool
+ea_application_lent_anew(void)
+{
+	bool		anew = others_lend;
+
+	others_lend = false;
+	return anew;
+}
+
 void
 ea_application_check(const EaApplication *application)
 {
 	static Oid	role = InvalidOid;
 	static uint64 messages = 0;
+	static uint32 memberships = 0;
+	uint32		now;
 	uint64		before = SharedInvalidMessageCounter;
 	const char *why;
 
@@ -94,8 +140,12 @@ ea_application_check(const EaApplication *application)
 				 errmsg_internal("%s", why),
 				 errhint("Mend it, or apply the manifests with another "
 						 "one.")));
+	now = hash_combine(number_memberships(application->role, 0),
+					   number_memberships(get_role_oid(EA_OWNER, false), 0));
+	others_lend |= role != application->role || memberships != now;
 	role = application->role;
 	messages = before;
+	memberships = now;
 }
 
 static void
@@ -172,62 +222,94 @@ ea_application_run_others(void)
 }
 
 void
-ea_application_settle_others(void)
-{
-	if (others_wrote)
-		ea_application_run_others();
-}
-
-void
 ea_application_write(const EaApplication *application)
 {
 	wrote = application;
 	application->set(application->arg);
 }
 
-/* Constraints that have something waiting, and those that wait again. */
-typedef struct Waiting
+/* -------- constraints by name -------- */
+
+/* Some, and as SET CONSTRAINTS takes them (RangeVar *). */
+typedef struct Constraints
 {
-	List	   *all;			/* of RangeVar * */
-	List	   *declared;		/* the same */
-} Waiting;
+	List	   *oids;
+	List	   *names;
+	List	   *deferred;		/* of the names, those declared so as to wait */
+	bool		hidden;			/* in a schema that the role may not use */
+} Constraints;
 
 /*
  * Foreign keys run code of PostgreSQL's, as the owners of their tables, so
- * they wait for the end.
+ * they wait for the end.  They count here where a table has other constraints
+ * that can wait: PostgreSQL tells of tables only.
  */
 static bool
-is_waiting(Form_pg_constraint form, Oid service)
+is_waiting(Form_pg_constraint form)
 {
 	return form->condeferrable && form->contype != CONSTRAINT_FOREIGN &&
 		OidIsValid(form->conrelid) &&
-		AfterTriggerPendingOnRel(form->conrelid) &&
-		ea_owner_of_table(form->conrelid) != service;
+		AfterTriggerPendingOnRel(form->conrelid);
 }
 
-static Waiting
-find_waiting(void)
+/* A name can be that of several, and of one that cannot wait. */
+static bool
+may_wait_by_name(Relation rel, Form_pg_constraint form)
+{
+	ScanKeyData key[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		all = true;
+
+	ScanKeyInit(&key[0], Anum_pg_constraint_conname, BTEqualStrategyNumber,
+				F_NAMEEQ, NameGetDatum(&form->conname));
+	ScanKeyInit(&key[1], Anum_pg_constraint_connamespace,
+				BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(form->connamespace));
+	scan = systable_beginscan(rel, ConstraintNameNspIndexId, true, NULL, 2,
+							  key);
+	while (all && HeapTupleIsValid(tuple = systable_getnext(scan)))
+		all = ((Form_pg_constraint) GETSTRUCT(tuple))->condeferrable;
+	systable_endscan(scan);
+	return all;
+}
+
+static void
+add_constraint(Constraints *found, Relation rel, Form_pg_constraint form)
+{
+	RangeVar   *name = makeRangeVar(get_namespace_name(form->connamespace),
+									pstrdup(NameStr(form->conname)), -1);
+
+	found->oids = lappend_oid(found->oids, form->oid);
+	found->names = lappend(found->names, name);
+	if (form->condeferred && may_wait_by_name(rel, form))
+		found->deferred = lappend(found->deferred, name);
+	found->hidden |= ea_compat_schema_aclcheck(form->connamespace, GetUserId(),
+											   ACL_USAGE) != ACLCHECK_OK;
+}
+
+/*
+ * Those that wait, but not of that owner's tables, nor those that are known;
+ * or, with InvalidOid, all that are declared so as to wait.
+ */
+static Constraints
+find_constraints(Oid but, const List *known)
 {
 	Relation	rel = table_open(ConstraintRelationId, AccessShareLock);
 	SysScanDesc scan = systable_beginscan(rel, InvalidOid, false, NULL, 0,
 										  NULL);
-	Oid			service = get_role_oid(EA_OWNER, false);
-	Waiting		found = {NIL, NIL};
+	Constraints found = {NIL, NIL, NIL, false};
 	HeapTuple	tuple;
 
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(tuple);
-		RangeVar   *name;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!is_waiting(form, service))
-			continue;
-		name = makeRangeVar(get_namespace_name(form->connamespace),
-							pstrdup(NameStr(form->conname)), -1);
-		found.all = lappend(found.all, name);
-		if (form->condeferred)
-			found.declared = lappend(found.declared, name);
+		if (OidIsValid(but) ? is_waiting(form) &&
+			ea_owner_of_table(form->conrelid) != but &&
+			!list_member_oid(known, form->oid) : form->condeferred)
+			add_constraint(&found, rel, form);
 	}
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
@@ -235,37 +317,79 @@ find_waiting(void)
 }
 
 static void
-set_state(List *constraints, bool deferred)
+set_state(List *names, bool deferred)
 {
 	ConstraintsSetStmt *some = makeNode(ConstraintsSetStmt);
 
-	some->constraints = constraints;
+	some->constraints = names;
 	some->deferred = deferred;
-	if (constraints != NIL)
+	if (names != NIL)
 		AfterTriggerSetState(some);
 }
 
-/* What runs may let more wait. */
-#define MOST_ROUNDS 100
-
+/* To let them wait runs nothing, so nobody's rights are lent. */
 static void
-run_code(void)
+let_wait(List *names)
 {
-	Waiting		waiting;
+	EaPin		pin;
 
-	for (int round = 0; round < MOST_ROUNDS; round++)
+	ea_pin_begin(&pin);
+	SetUserIdAndSecContext(BOOTSTRAP_SUPERUSERID,
+						   pin.security | SECURITY_LOCAL_USERID_CHANGE);
+	set_state(names, true);
+	ea_pin_end(&pin);
+}
+
+/* SET CONSTRAINTS ALL IMMEDIATE would be for all that comes later, too. */
+static void
+let_all_wait(void)
+{
+	let_wait(find_constraints(InvalidOid, NIL).deferred);
+}
+
+/* -------- at the borders -------- */
+
+void
+ea_application_settle_others(const EaApplication *application)
+{
+	if (others_wrote &&
+		find_constraints(application->owner, NIL).names != NIL)
 	{
-		CommandCounterIncrement();
-		waiting = find_waiting();
-		if (waiting.all == NIL)
-			return;
-		set_state(waiting.all, false);
-		set_state(waiting.declared, true);
+		ea_application_run_others();
+		let_all_wait();
 	}
-	ereport(ERROR,
-			(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
-			 errmsg("constraints of the application let more wait, again "
-					"and again")));
+	others_wrote = false;
+}
+
+/*
+ * What runs may let more wait, of constraints that did not before; those that
+ * have run do not wait again before all have.
+ */
+static void
+run_code(Oid service)
+{
+	List	   *known = NIL;
+	List	   *deferred = NIL;
+
+	for (;;)
+	{
+		Constraints waiting;
+
+		CommandCounterIncrement();
+		waiting = find_constraints(service, known);
+		if (waiting.names == NIL)
+			break;
+		if (waiting.hidden)
+		{
+			run_all();
+			let_all_wait();
+			return;
+		}
+		set_state(waiting.names, false);
+		known = list_concat(known, waiting.oids);
+		deferred = list_concat(deferred, waiting.deferred);
+	}
+	let_wait(deferred);
 }
 
 void
@@ -288,10 +412,15 @@ void
 ea_application_settle(bool all)
 {
 	const EaApplication *application = wrote;
+	Oid			service;
 	EaPin		pin;
 
 	if (application == NULL)
 		return;
+	service = get_role_oid(EA_OWNER, false);
+	if (!all && find_constraints(service, NIL).names == NIL)
+		return;
+	ea_application_settle_others(application);
 	ea_pin_begin(&pin);
 	ea_application_check(application);
 	ea_application_enter(application);
@@ -299,7 +428,7 @@ ea_application_settle(bool all)
 	if (all)
 		run_all();
 	else
-		run_code();
+		run_code(service);
 	ea_pin_end(&pin);
 
 	/* its foreign keys may still wait */

@@ -47,6 +47,12 @@ extern void ea_application_check(const EaApplication *application);
  */
 extern void ea_application_give_way(void);
 
+/*
+ * By that it, or the service, is a member of other roles than when this was
+ * asked before: rights on tables may be others, of which nothing else tells.
+ */
+extern bool ea_application_lent_anew(void);
+
 /* Go on as the role, until ea_pin_end(). */
 extern void ea_application_enter(const EaApplication *application);
 
@@ -77,7 +83,10 @@ extern void ea_application_forget(void);
 /* Run all that waits, as a role that lends and leaves nothing. */
 extern void ea_application_run_others(void);
 
-/* The same before the role writes, if code of others may have left any. */
-extern void ea_application_settle_others(void);
+/*
+ * The same before the role writes, if others have left something.  Not within
+ * a subtransaction that may be undone alone.
+ */
+extern void ea_application_settle_others(const EaApplication *application);
 
 #endif							/* EA_APPLICATION_ROLE_H */

@@ -18,6 +18,7 @@
 #include "base/uuid.h"
 #include "cluster/distributed.h"
 #include "cluster/turn.h"
+#include "model/application.h"
 #include "read/document_rows.h"
 #include "request/errors.h"
 #include "request/limits.h"
@@ -153,6 +154,9 @@ insert_together(Batch *batch, EaRowSink *sink)
 	ResourceOwner owner = CurrentResourceOwner;
 	volatile bool again = false;
 
+	/* what runs here stays done */
+	if (batch->entity->of_application)
+		ea_application_settle_others(ea_application_of(sink->doc->req));
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(mcxt);
 	PG_TRY();
