@@ -477,6 +477,8 @@ choose_role(const EaHeld *held, EaExecMode mode)
 	if (mode == EA_EXEC_WRITE)
 		ea_application_settle_others(held->application);
 	ea_application_enter(held->application);
+	if (held->by_settings)
+		ea_application_set(held->application);
 	return held->application;
 }
 

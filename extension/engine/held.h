@@ -29,6 +29,7 @@ typedef struct EaHeld
 
 	/* the role as which a statement over its tables runs, or NULL */
 	const EaApplication *application;
+	bool		by_settings;	/* policies on them may ask for its settings */
 } EaHeld;
 
 /* Registers the callbacks; called from _PG_init. */

@@ -204,7 +204,7 @@ text_of_caller(const EaPrincipal *principal, const char *path)
  * superusers alone: then it is as the session has it.
  */
 static void
-set_all(void *arg)
+set_all(void *arg, bool path)
 {
 	const EaRequest *req = arg;
 	const EaApplicationModel *model = req->catalog->application;
@@ -214,6 +214,8 @@ set_all(void *arg)
 		const EaApplicationSetting *setting = &model->settings[i];
 		const char *value = setting->value;
 
+		if (!path && strcmp(setting->name, "search_path") == 0)
+			continue;
 		if (setting->declared && value[0] == '#')
 			value = text_of_caller(req->principal, value);
 		(void) set_config_option(setting->name, value, PGC_USERSET,

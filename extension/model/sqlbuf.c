@@ -144,12 +144,15 @@ check_table(void *arg, Relation rel)
 
 /* Tables of an application come with its role. */
 static EaHeld
-make_held(EaRequest *req, bool here, bool of_application)
+make_held(EaRequest *req, bool here, bool of_application, bool by_settings)
 {
 	EaHeld		held = {is_current, check_table, req->catalog, here};
 
 	if (of_application)
+	{
 		held.application = ea_application_of(req);
+		held.by_settings = by_settings;
+	}
 	return held;
 }
 
@@ -215,10 +218,18 @@ place_table(EaSqlBuf *b, const char *table, bool tenant_scoped)
 	return table;
 }
 
+/* Whose tables the statement is over. */
+static void
+note_side(EaSqlBuf *b, const EaEntity *entity)
+{
+	b->of_application |= entity->of_application;
+	b->by_settings |= entity->row_security;
+}
+
 static const char *
 place_of_entity(EaSqlBuf *b, const EaEntity *entity)
 {
-	b->of_application |= entity->of_application;
+	note_side(b, entity);
 	return place_table(b, entity->table, entity->tenant_scoped);
 }
 
@@ -286,7 +297,7 @@ ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
 {
 	const EaHeld held = make_held(req, ea_distributed() &&
 								  ea_sqlbuf_is_here(req),
-								  entity->of_application);
+								  entity->of_application, false);
 	const char *table = entity->table;
 	EaCountKey	all[EA_COUNT_MAX_KEYS];
 	int			n = 0;
@@ -386,7 +397,7 @@ ea_sqlbuf_from_all(EaSqlBuf *b, EaEntity *entity)
 	int			alias = ea_sqlbuf_reserve(b);
 
 	place_anywhere(b);
-	b->of_application |= entity->of_application;
+	note_side(b, entity);
 	ea_sqlbuf_addf(b, " FROM %s t%d WHERE true", entity->table, alias);
 	return alias;
 }
@@ -599,7 +610,7 @@ ea_sqlbuf_add_by_id(EaSqlBuf *b, EaEntity *entity, const EaSqlPart *part,
 	if (part == NULL || part->text == NULL || !has_tenant_alone(b, entity))
 		return false;
 	ea_sqlbuf_add_part(b, part);
-	b->of_application |= entity->of_application;
+	note_side(b, entity);
 	if (entity->tenant_scoped)
 		(void) ea_sqlbuf_tenant(b);
 	(void) ea_sqlbuf_param(b, UUIDOID, UUIDPGetDatum(id), false);
@@ -613,7 +624,7 @@ ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
 			  EaRowFunction row, void *arg)
 {
 	const EaHeld held = make_held(b->req, b->place == EA_PLACE_HERE,
-								  b->of_application);
+								  b->of_application, b->by_settings);
 	const EaReader reader = {
 		row, b->nreads, b->reads, b->planning, b->tenant_param, b->replaced
 	};

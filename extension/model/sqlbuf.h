@@ -60,7 +60,8 @@ typedef struct EaSqlBuf
 								 * row */
 	EaSqlPlace	place;			/* where its tables are */
 	bool		writes;			/* it changes one of them */
-	bool		of_application; /* it is over tables of one */
+	bool		of_application; /* it is over tables of one, */
+	bool		by_settings;	/* with policies that may ask for settings */
 	bool		triggered;		/* it has run, and user-defined triggers had
 								 * a say in what it wrote */
 } EaSqlBuf;

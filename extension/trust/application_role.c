@@ -222,10 +222,16 @@ ea_application_run_others(void)
 }
 
 void
+ea_application_set(const EaApplication *application)
+{
+	application->set(application->arg, false);
+}
+
+void
 ea_application_write(const EaApplication *application)
 {
 	wrote = application;
-	application->set(application->arg);
+	application->set(application->arg, true);
 }
 
 /* -------- constraints by name -------- */
@@ -402,7 +408,7 @@ ea_application_set_constraints(const EaApplication *application,
 	ea_application_check(application);
 	ea_application_enter(application);
 	if (!deferred)
-		application->set(application->arg);
+		application->set(application->arg, true);
 	CommandCounterIncrement();
 	set_state(constraints, deferred);
 	ea_pin_end(&pin);
@@ -424,7 +430,7 @@ ea_application_settle(bool all)
 	ea_pin_begin(&pin);
 	ea_application_check(application);
 	ea_application_enter(application);
-	application->set(application->arg);
+	application->set(application->arg, true);
 	if (all)
 		run_all();
 	else

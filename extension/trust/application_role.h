@@ -20,8 +20,11 @@ typedef struct EaApplication
 	Oid			role;			/* as it was then; InvalidOid: it was not */
 	Oid			owner;			/* of its tables, beside superusers */
 
-	/* makes the settings that hold while it writes, by ea_pin_set() */
-	void		(*set) (void *arg);
+	/*
+	 * makes the settings that hold while it writes, until ea_pin_end(); or
+	 * those of them that no name in a statement is looked up by
+	 */
+	void		(*set) (void *arg, bool path);
 	void	   *arg;
 } EaApplication;
 
@@ -55,6 +58,11 @@ extern bool ea_application_lent_anew(void);
 
 /* Go on as the role, until ea_pin_end(). */
 extern void ea_application_enter(const EaApplication *application);
+
+/*
+ * A statement begins over a table whose policies may ask for the settings.
+ */
+extern void ea_application_set(const EaApplication *application);
 
 /*
  * A write begins, as the role, once it is planned: what others let wait has
