@@ -39,6 +39,7 @@ ok(EntityApi::Test::wait_until(60, sub { $shim->http(GET => '/api/v1/x')->{body}
 
 my @holders = map { connected($shim) } 1 .. 2;
 $cluster->hold;
+EntityApi::Test::wait_until(60, sub { $standby->psql('select last_value from held') > 1 }) or die "the standby holds nothing\n";
 print { $holders[0] } "GET /api/v1/hold HTTP/1.1\r\nHost: a\r\n\r\n";
 print { $holders[1] } "POST /hold HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
 $cluster->at_work(1);
