@@ -209,7 +209,7 @@ subtest 'what Citus would not take' => sub {
 
 	$fault->('create table other.thing (id uuid primary key, name text)', 'the column "tenant_id" does not exist', 'name another one in "columns"', 'no tenant');
 	$fault->('create table other.thing (tenant_id uuid not null, id uuid primary key, name text)', 'needs a primary key or an immediate unique constraint on "tenant_id" and "id"',
-		'ADD PRIMARY KEY (tenant_id, id)', 'no key with the tenant');
+		'ADD UNIQUE (tenant_id, id)', 'no key with the tenant');
 	$fault->("$table, unique (id))", 'the unique index "thing_id_key" lacks the column of the tenant', 'drop it', 'a key without the tenant');
 	$fault->("create domain other.d uuid; create table other.thing (tenant_id other.d not null, id uuid not null, name text, primary key (tenant_id, id))",
 		'the column of the tenant is other.d', 'ALTER TABLE other.thing ALTER COLUMN tenant_id TYPE uuid', 'a tenant of another type');

@@ -15,6 +15,9 @@ delete $ENV{ENTITYAPI_TEST_MAPPED};
 # warning is where a cancellation is met.
 my $cluster = EntityApi::Test->cluster(conf => ['entityapi.of_nobody = 1']);
 
+# Nodes answer when the declarations say that the rows are distributed.
+$cluster->psql(q{select entityapi.apply_manifest('[]')});
+
 # The function's statement is begun, and so loads, when the other has been called.
 $cluster->psql(q{create function public.version_then() returns text language sql volatile as 'select entityapi.version()'});
 
