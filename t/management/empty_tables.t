@@ -37,7 +37,7 @@ print $file "select 'before', entityapi.statement_count();\n$steps\nselect 'afte
 close $file;
 my $keeper = EntityApi::Test::start([ EntityApi::Test::server_program('psql'), '-XAtq', '-d', $cluster->conninfo, '-f', "$folder/steps.sql" ], out => "$folder/steps.out");
 EntityApi::Test::wait_until(60, sub { $cluster->psql(q{select count(*) from pg_stat_activity where query like '%housekeep%' and wait_event_type = 'Lock' and clock_timestamp() - query_start > '3s'}) == 1 });
-$cluster->psql(q{select pg_terminate_backend(pid, 60000) from pg_stat_activity where query like '%select pg_sleep(600)' and pid <> pg_backend_pid()});
+$cluster->psql(q{select pg_terminate_backend(pid, 60000) from pg_stat_activity where query like 'begin; lock table app.thing%'});
 waitpid $_, 0 for $holder, $keeper;
 my $said = EntityApi::Test::slurp("$folder/steps.out");
 
