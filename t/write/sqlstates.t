@@ -267,7 +267,7 @@ sub happens
 	is($cluster->psql('set client_min_messages = error; select public.sqlstate_of($s$' . "$sql\$s\$)"), $sqlstate, $name);
 	my $before = state_of();
 	my $answer = $eve->call($method, $path, defined $body ? (data => JSON::PP->new->decode($body)) : ());
-	is(in_short($answer), $expected, '... and what it becomes') or diag $answer->{body};
+	is(in_short($answer), $expected, '... and what it becomes') or diag "$name: $answer->{body}";
 	is($answer->{json}{errors}[0]{detail}, $detail, '... in these words') if defined $detail;
 	is($row->{by} eq 'NONE' || $expected !~ /^500/, 1, '... which is a fault where the list says so');
 	is(state_of(), $before, '... and nothing is done');
