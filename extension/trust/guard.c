@@ -21,6 +21,7 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "access/transam.h"
 #include "catalog/namespace.h"
 #include "catalog/objectaccess.h"
 #include "catalog/objectaddress.h"
@@ -111,7 +112,9 @@ check_call(const FmgrInfo *flinfo)
 
 /*
  * PostgreSQL asks before it calls a function, or puts its text in the place
- * of the call.
+ * of the call, which it does to no function that has a hook.  Its own in SQL,
+ * as xpath() and log(), call nothing that others could replace, and what they
+ * raise is to be known as the value's fault (request/raised.c).
  */
 static bool
 needs_hook(Oid function)
@@ -127,7 +130,8 @@ needs_hook(Oid function)
 		return wanted;
 	proc = (Form_pg_proc) GETSTRUCT(tuple);
 	check_lent(proc, GetUserId());
-	wanted |= proc->prolang != INTERNALlanguageId &&
+	wanted |= function >= FirstUnpinnedObjectId &&
+		proc->prolang != INTERNALlanguageId &&
 		proc->prolang != ClanguageId;
 	ReleaseSysCache(tuple);
 	return wanted;

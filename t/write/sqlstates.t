@@ -126,6 +126,7 @@ my @values = (
 	[ '22008', 'note::date', { note => '2024-13-77' } ],
 	[ '22009', 'note::timetz', { note => '10:00+99' } ],
 	[ '2200C', q{name ~ similar_to_escape(note, '#')}, { name => 'abc', note => 'a#"b#"c#"d' } ],
+	[ '2200C', q{substring(name, note, '#')}, { name => 'abc', note => 'a#"b#"c#"d' } ],
 	[ '2200F', 'array_to_tsvector(array[note])', { note => '' } ],
 	[ '2200L', 'xmlserialize(document note::xml as text)', { note => 'a<b/>c' } ],
 	[ '2200M', 'xmlparse(document note)::text', { note => 'x' } ],
@@ -142,6 +143,8 @@ my @values = (
 	[ '22026', q{case when note ~ '^[01]*$' then note::varbit end}, { note => '1010' }, 'bit(3)' ],
 	[ '2201B', 'name ~ note', { name => 'a', note => '(' } ],
 	[ '2201E', 'ln(n::float8)', { n => 0 } ],
+	[ '2201E', 'log(n::numeric)', { n => 0 } ],
+	[ '2201E', 'log(n::numeric)', { n => 0 }, 'numeric' ],
 	[ '2201F', 'power(n::float8, 0.5)', { n => -1 } ],
 	[ '2201G', 'width_bucket(1::float8, n::float8, m::float8, 5)', { n => 1, m => 1 } ],
 	[ '2202E', q{get_bit(b'101', n)}, { n => 7 } ],
@@ -163,6 +166,7 @@ my @values = (
 	[ '42601', q{to_tsquery('simple', note)}, { note => 'a b' } ],
 	[ '42601', 'note::jsonpath', { note => '$.' } ],
 	[ '54000', 'repeat(note, n)', { note => 'x' x 1000, n => 2_000_000_000 } ],
+	[ '54000', 'lpad(note, n)', { note => 'x', n => 2_000_000_000 } ],
 	[ '54001', 'note::jsonb', { note => '[' x 100_000 } ],
 );
 
