@@ -1,6 +1,7 @@
 /*
  * Documents are told apart by kind and name, and their members by JSON
- * pointers; files, comments, order and spelling do not count.
+ * pointers; files, comments and spelling do not count, and order counts for
+ * fields alone.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,8 +86,7 @@ read_set(const char *path)
 static void
 add_value(struct buffer *line, const json_t *value)
 {
-	char	   *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
-								  JSON_SORT_KEYS);
+	char	   *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
 
 	buffer_string(line, text ? text : "?");
 	free(text);
@@ -112,6 +112,41 @@ print_change(const char *document, const char *pointer, const json_t *before,
 	}
 	puts(line.failed ? "out of memory" : line.data);
 	buffer_free(&line);
+}
+
+/* The names of fields that both have, in the order of the first. */
+static json_t *
+common_names(const json_t *fields, const json_t *others)
+{
+	json_t	   *names = json_array();
+	const char *name;
+	json_t	   *field;
+
+	json_object_foreach((json_t *) fields, name, field)
+	{
+		if (json_object_get(others, name) != NULL)
+			json_array_append_new(names, json_string(name));
+	}
+	return names;
+}
+
+/* A line if the fields of a document stand in another order; the number. */
+static int
+compare_order(const char *document, const json_t *before, const json_t *after)
+{
+	const json_t *fields = json_object_get(json_object_get(before, "spec"),
+										   "fields");
+	const json_t *others = json_object_get(json_object_get(after, "spec"),
+										   "fields");
+	json_t	   *names = common_names(fields, others);
+	json_t	   *other_names = common_names(others, fields);
+	int			count = !json_equal(names, other_names);
+
+	if (count > 0)
+		print_change(document, "/spec/fields, order", names, other_names);
+	json_decref(names);
+	json_decref(other_names);
+	return count;
 }
 
 /*
@@ -172,7 +207,8 @@ compare_sets(json_t *before, json_t *after)
 		json_t	   *other = json_object_get(after, name);
 
 		if (other != NULL)
-			count += compare(name, "", document, other, 0);
+			count += compare(name, "", document, other, 0) +
+				compare_order(name, document, other);
 		else
 			count += printf("- %s\n", name) > 0;
 	}

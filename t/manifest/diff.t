@@ -50,6 +50,9 @@ put('same/z.yaml', "# a comment\n" . $entity =~ s/string, maxLength: 10/"string"
 is_deeply([ diff("$folder/old", "$folder/same") ], [ 0, '', '' ], 'other files, order, spelling: the same');
 is_deeply([ diff("$checkout/examples/billing", "$checkout/examples/billing") ], [ 0, '', '' ], 'what is the same folder, is');
 
+put('turned/all.yaml', "$entity---\n$roles" =~ s/(    title:.*\n)((?:.*\n){2})/$2$1/r);
+is_deeply([ diff("$folder/old", "$folder/turned") ], [ 1, qq{Entity/Note /spec/fields, order: ["title","a/b~c","gone"] -> ["a/b~c","gone","title"]\n}, '' ], 'but fields have an order');
+
 put('new/note.yaml', $entity =~ s/maxLength: 10/maxLength: 20/r =~ s/type: text/type: string/r =~ s/\n    gone:.*//r
 	  =~ s/\[read\]/[create, read], Writer: [create]/r . "---\nkind: Policy\nmetadata: {name: P}\nspec: {expression: 'true'}\n");
 is_deeply([ diff("$folder/old", "$folder/new") ], [ 1, <<'TEXT', '' ], 'each difference has its line');
