@@ -265,7 +265,7 @@ SELECT pg_temp.send('root', 'POST', '/manage/audit', '{}');
 \echo === Switched off
 SELECT count(*) FROM pg_temp.news();
 SELECT count(*) > 0 FROM entityapi.apply_manifest((SELECT jsonb_agg(CASE WHEN d->>'kind' = 'Service'
-	THEN jsonb_set(d, '{spec,audit}', '{"entities": false}') ELSE d END) FROM jsonb_array_elements(entityapi.export_manifest()) d));
+	THEN jsonb_set(d, '{spec,audit}', '{"entities": false}') ELSE d END) FROM jsonb_array_elements(entityapi.export_manifest()::jsonb) d));
 SELECT pg_temp.send('eve', 'PATCH', '/api/v1/rooms/:room21', '{"data": {"type": "rooms", "id": ":room21", "attributes": {"number": 6}}}');
 SELECT entityapi.statement_count() > 0;
 SELECT pg_temp.send('eve', 'POST', '/api/v1/rooms', '{"data": {"type": "rooms", "attributes": {"number": 40}}}');
@@ -274,7 +274,7 @@ SELECT pg_temp.send('rita', 'GET', '/api/v1/rooms');
 SELECT pg_temp.send(NULL, 'POST', '/auth/login', '{"username": "eve", "password": "wrong"}');
 SELECT pg_temp.news();
 SELECT count(*) > 0 FROM entityapi.apply_manifest((SELECT jsonb_agg(CASE WHEN d->>'kind' = 'Service'
-	THEN jsonb_set(d, '{spec,audit}', '{"identity": false}') ELSE d END) FROM jsonb_array_elements(entityapi.export_manifest()) d));
+	THEN jsonb_set(d, '{spec,audit}', '{"identity": false}') ELSE d END) FROM jsonb_array_elements(entityapi.export_manifest()::jsonb) d));
 SELECT pg_temp.send(NULL, 'POST', '/auth/login', '{"username": "eve", "password": "wrong"}');
 SELECT pg_temp.send('eve', 'PATCH', '/api/v1/rooms/:room21', '{"data": {"type": "rooms", "id": ":room21", "attributes": {"number": 7}}}');
 SELECT entityapi.statement_count() > 0;
@@ -282,7 +282,7 @@ SELECT pg_temp.send('eve', 'POST', '/api/v1/rooms', '{"data": {"type": "rooms", 
 SELECT entityapi.statement_count() - :off AS more;
 SELECT regexp_replace(n, '[0-9a-f-]{36}', '<id>', 'g') FROM pg_temp.news() n;
 SELECT count(*) > 0 FROM entityapi.apply_manifest((SELECT jsonb_agg(CASE WHEN d->>'kind' = 'Service'
-	THEN d #- '{spec,audit}' ELSE d END) FROM jsonb_array_elements(entityapi.export_manifest()) d));
+	THEN d #- '{spec,audit}' ELSE d END) FROM jsonb_array_elements(entityapi.export_manifest()::jsonb) d));
 
 \echo === No secret is in it
 SELECT count(*) FILTER (WHERE a::text ~ 'canary|pass phrase|\$2[aby]\$|ear_|eyJ') AS found, count(*) > 50 FROM entityapi.audit a;

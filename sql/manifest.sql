@@ -99,7 +99,7 @@ SELECT count(*) FROM entityapi.apply_manifest(pg_temp.documents());
 SELECT count(*) FROM entityapi.apply_manifest(pg_temp.documents());
 SELECT count(*) FROM entityapi.apply_manifest(entityapi.export_manifest());
 SELECT revision - :before AS revisions, length(checksum) AS checksum,
-	cardinality(statements) AS statements, jsonb_array_length(documents) AS documents
+	cardinality(statements) AS statements, json_array_length(documents) AS documents
 FROM entityapi.revision WHERE revision > :before;
 
 -- "source" only names a document in messages
@@ -107,7 +107,7 @@ FROM entityapi.revision WHERE revision > :before;
 SELECT count(*) FROM entityapi.apply_manifest((
 	SELECT jsonb_agg(d || '{"source": "a.yaml#1"}')
 	FROM jsonb_array_elements(pg_temp.documents()) d));
-SELECT bool_or(d ? 'source') FROM jsonb_array_elements(entityapi.export_manifest()) d;
+SELECT bool_or(d ? 'source') FROM jsonb_array_elements(entityapi.export_manifest()::jsonb) d;
 
 -- What backends load
 

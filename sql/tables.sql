@@ -93,7 +93,7 @@ SELECT count(*) AS statements FROM entityapi.apply_manifest((
 	SELECT jsonb_agg(d) || (SELECT jsonb_agg(jsonb_build_object('apiVersion', 'entityapi/v1', 'kind', 'Entity',
 		'metadata', jsonb_build_object('name', n), 'spec', '{"fields": {}}'::jsonb))
 		FROM unnest('{OrderCategory,Box,Person,SalesPerson,HTMLPage,Address,Day,GrandChild,Quiz,invoiceBus,Area51,TVSeries,Wish,user,API}'::text[]) n)
-	FROM jsonb_array_elements(entityapi.export_manifest()) d));
+	FROM jsonb_array_elements(entityapi.export_manifest()::jsonb) d));
 SELECT name, collection, type, definition::jsonb->>'table' AS "table" FROM entityapi.entity ORDER BY name COLLATE "C";
 
 -- Names that are too long end in a hash, and stay apart

@@ -12,11 +12,11 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/jsonb.h"
 #include "utils/resowner.h"
 
 #include "apply/apply.h"
 #include "apply/declarations.h"
+#include "apply/given.h"
 #include "audit/audit.h"
 #include "base/guc.h"
 #include "base/sha256.h"
@@ -143,8 +143,9 @@ compile_wanted(EaManifest *m, EaStored *stored, EaWanted *wanted)
 	memset(wanted, 0, sizeof(EaWanted));
 	if (m->service.tenancy == 1)
 		find_single_tenant(stored, wanted);
-	wanted->documents = ea_manifest_documents(m);
-	wanted->checksum = sha256_hex(wanted->documents);
+	wanted->documents = ea_manifest_documents(m, true);
+	/* the order of fields is in the definitions, and no other one counts */
+	wanted->checksum = sha256_hex(ea_manifest_documents(m, false));
 	wanted->service = ea_manifest_compile_service(m, stored->revision,
 												  wanted->single_tenant);
 	wanted->changed = stored->checksum == NULL || stored->service == NULL ||
@@ -254,9 +255,9 @@ static List *
 list_changes(EaStored *stored, EaWanted *wanted)
 {
 	EaManifestState before = {stored->service_tree, stored->trees,
-	ea_stored_documents(stored)};
+	ea_stored_documents(stored), stored->in_order};
 	EaManifestState after = {ea_manifest_tree(wanted->service), wanted->trees,
-	ea_manifest_tree(wanted->documents)};
+	ea_manifest_tree(wanted->documents), wanted->in_order};
 	List	   *statements = NIL;
 	ListCell   *lc;
 
@@ -316,9 +317,7 @@ return_statement(ReturnSetInfo *rsinfo, int step,
 void
 ea_apply_plan(EaApplyPlan *plan, FunctionCallInfo fcinfo, int losses_at)
 {
-	Jsonb	   *documents = PG_GETARG_JSONB_P(0);
-	char	   *source = JsonbToCString(NULL, &documents->root,
-										VARSIZE(documents));
+	char	   *source = ea_given_documents(fcinfo);
 	EaManifest *m = ea_manifest_read(source, strlen(source));
 	EaStored   *stored = &plan->stored;
 	EaNameMap  *allowed;
@@ -338,6 +337,7 @@ ea_apply_plan(EaApplyPlan *plan, FunctionCallInfo fcinfo, int losses_at)
 	plan->change.allowed = allowed;
 	check_tenancy(m, stored);
 	compile_wanted(m, stored, &plan->wanted);
+	plan->wanted.in_order = ea_given_in_order(fcinfo);
 	plan_tables(plan);
 	plan->statements =
 		list_concat(plan->statements,
@@ -350,13 +350,12 @@ ea_apply_plan(EaApplyPlan *plan, FunctionCallInfo fcinfo, int losses_at)
 static bool
 moves_own(FunctionCallInfo fcinfo)
 {
-	Jsonb	   *documents = PG_GETARG_JSONB_P(0);
 	char	   *source;
 	EaManifest *m;
 
 	if (!ea_ddl_has_citus())
 		return false;
-	source = JsonbToCString(NULL, &documents->root, VARSIZE(documents));
+	source = ea_given_documents(fcinfo);
 	m = ea_manifest_read(source, strlen(source));
 	return (m->service.distribution == 1) != ea_ddl_own_is_distributed();
 }
@@ -437,7 +436,9 @@ ea_apply_begin(FunctionCallInfo fcinfo, const char *function)
 }
 
 /*
- * apply_manifest(documents jsonb, dry_run boolean, allow_data_loss text[])
+ * apply_manifest(documents json, dry_run boolean, allow_data_loss text[])
+ *
+ * The documents are json, text or jsonb (apply/given.h).
  *
  * Makes the documents the whole declared state.  Returns the statements, in
  * order, that this took, or with dry_run would take, and what they do to
@@ -457,7 +458,7 @@ EA_CONFINED_FUNCTION(ea_sql_apply_manifest)
 }
 
 /*
- * repair_and_apply(documents jsonb, dry_run boolean, allow_data_loss text[])
+ * repair_and_apply(documents json, dry_run boolean, allow_data_loss text[])
  *
  * The same, and what the tables lack is made again, as far as no rows stand
  * against it.

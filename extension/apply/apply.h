@@ -22,6 +22,7 @@ typedef struct EaWanted
 	List	   *definitions;	/* char *, in the order of m->entities */
 	List	   *trees;
 	bool		changed;
+	bool		in_order;		/* fields have the order of the documents */
 } EaWanted;
 
 typedef struct EaApplyPlan

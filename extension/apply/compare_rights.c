@@ -503,7 +503,7 @@ compare_plan(FunctionCallInfo fcinfo, EaApplyPlan *plan)
 }
 
 /*
- * compare_rights(documents jsonb, allow_data_loss text[], max_rows integer)
+ * compare_rights(documents json, allow_data_loss text[], max_rows integer)
  *
  * What roles would gain and lose by apply_manifest() with these documents; no
  * rows when that is nothing.  Refuses what a dry run refuses.

@@ -250,7 +250,7 @@ ea_declarations_store(const EaDeclarations *declared)
 	if (ea_exec_write("INSERT INTO entityapi.revision (revision, applied_at,"
 					  " checksum, extension_version, documents, statements)"
 					  " SELECT $1, clock_timestamp(), $2, e.extversion,"
-					  " $3::jsonb, $4"
+					  " $3::json, $4"
 					  " FROM pg_extension e WHERE e.extname = 'entityapi'",
 					  ea_params(EA_INT4(declared->revision),
 								EA_TEXT(wanted->checksum),

@@ -1,3 +1,4 @@
+/* Until 1.2 documents were jsonb, and their order was lost. */
 #include "postgres.h"
 
 #include "executor/spi.h"
@@ -28,12 +29,14 @@ void
 ea_stored_load(EaStored *stored)
 {
 	memset(stored, 0, sizeof(EaStored));
-	select_all("SELECT revision, checksum FROM entityapi.revision"
-		" ORDER BY revision DESC LIMIT 1");
+	select_all("SELECT revision, checksum,"
+		" extension_version NOT IN ('1.0', '1.1', '1.2')"
+		" FROM entityapi.revision ORDER BY revision DESC LIMIT 1");
 	if (SPI_processed > 0)
 	{
 		stored->revision = atoi(column_text(0, 1));
 		stored->checksum = column_text(0, 2);
+		stored->in_order = *column_text(0, 3) == 't';
 	}
 	select_all("SELECT definition FROM entityapi.service");
 	if (SPI_processed > 0)

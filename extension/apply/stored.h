@@ -12,6 +12,7 @@ typedef struct EaStored
 {
 	int			revision;		/* 0: nothing yet */
 	char	   *checksum;
+	bool		in_order;		/* fields have that of the documents */
 	char	   *service;		/* definition, NULL without one */
 	EaJson	   *service_tree;
 	EaNameMap  *definitions;	/* of entities, char * */

@@ -505,7 +505,7 @@ readable_columns(const There *there)
 	if (there->readable)
 		return "";
 	initStringInfo(&buf);
-	foreach(lc, there->table->columns)
+	foreach(lc, ea_ddl_sorted_columns(there->table))
 	{
 		EaDdlColumn *column = lfirst(lc);
 		Attribute  *is = ea_names_map_get(there->attributes, column->name);

@@ -192,7 +192,7 @@ granted_columns(EaDdlTable *table, EaEntity *entity)
 	if (table->field != NULL)
 		return "";
 	initStringInfo(&buf);
-	foreach(lc, table->columns)
+	foreach(lc, ea_ddl_sorted_columns(table))
 	{
 		EaDdlColumn *column = lfirst(lc);
 

@@ -618,3 +618,19 @@ ea_ddl_state(List *definitions, EaNameMap *aliases, bool distributed)
 	}
 	return b.state;
 }
+
+static int
+compare_columns(const ListCell *a, const ListCell *b)
+{
+	return strcmp(((const EaDdlColumn *) lfirst(a))->name,
+				  ((const EaDdlColumn *) lfirst(b))->name);
+}
+
+List *
+ea_ddl_sorted_columns(const EaDdlTable *table)
+{
+	List	   *columns = list_copy(table->columns);
+
+	list_sort(columns, compare_columns);
+	return columns;
+}

@@ -126,4 +126,7 @@ typedef struct EaDdlJoin
 extern EaDdlState *ea_ddl_state(List *definitions, EaNameMap *aliases,
 								bool distributed);
 
+/* The columns in an order that does not change with that of the fields. */
+extern List *ea_ddl_sorted_columns(const EaDdlTable *table);
+
 #endif							/* EA_TABLES_H */

@@ -6,7 +6,7 @@ CREATE TABLE entityapi.revision (
 	applied_at timestamptz NOT NULL,
 	checksum text NOT NULL,
 	extension_version text NOT NULL,
-	documents jsonb NOT NULL,
+	documents json NOT NULL,
 	statements text[] NOT NULL
 );
 
@@ -63,6 +63,47 @@ SELECT pg_catalog.pg_extension_config_dump('entityapi.service', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.application', '');
 SELECT pg_catalog.pg_extension_config_dump('entityapi.openapi_document', '');
 
+-- Documents of json and text keep the order in which they declare fields,
+-- those of jsonb have that of jsonb.  A literal without a type is text:
+-- between json and jsonb alone PostgreSQL could not choose.
+CREATE FUNCTION entityapi.apply_manifest(
+		documents json,
+		dry_run boolean DEFAULT false,
+		allow_data_loss text[] DEFAULT '{}',
+		OUT step integer,
+		OUT statement text,
+		OUT deferred boolean,
+		OUT lock text,
+		OUT effect text,
+		OUT rows bigint)
+	RETURNS SETOF record
+	LANGUAGE c VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	SET client_min_messages = 'warning'
+	AS 'MODULE_PATHNAME', 'ea_sql_apply_manifest';
+
+COMMENT ON FUNCTION entityapi.apply_manifest(json, boolean, text[]) IS
+	'Make the documents the declared state; returns the statements it took';
+
+CREATE FUNCTION entityapi.apply_manifest(
+		documents text,
+		dry_run boolean DEFAULT false,
+		allow_data_loss text[] DEFAULT '{}',
+		OUT step integer,
+		OUT statement text,
+		OUT deferred boolean,
+		OUT lock text,
+		OUT effect text,
+		OUT rows bigint)
+	RETURNS SETOF record
+	LANGUAGE c VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	SET client_min_messages = 'warning'
+	AS 'MODULE_PATHNAME', 'ea_sql_apply_manifest';
+
+COMMENT ON FUNCTION entityapi.apply_manifest(text, boolean, text[]) IS
+	'Make the documents the declared state; returns the statements it took';
+
 CREATE FUNCTION entityapi.apply_manifest(
 		documents jsonb,
 		dry_run boolean DEFAULT false,
@@ -82,7 +123,7 @@ CREATE FUNCTION entityapi.apply_manifest(
 COMMENT ON FUNCTION entityapi.apply_manifest(jsonb, boolean, text[]) IS
 	'Make the documents the declared state; returns the statements it took';
 
-CREATE FUNCTION entityapi.export_manifest() RETURNS jsonb
+CREATE FUNCTION entityapi.export_manifest() RETURNS json
 	LANGUAGE sql STABLE SECURITY DEFINER PARALLEL SAFE
 	SET search_path = pg_catalog, pg_temp
 	AS $$

@@ -104,6 +104,44 @@ COMMENT ON FUNCTION entityapi.list_differences() IS
 	'notices, of code that others put on them';
 
 CREATE FUNCTION entityapi.repair_and_apply(
+		documents json,
+		dry_run boolean DEFAULT false,
+		allow_data_loss text[] DEFAULT '{}',
+		OUT step integer,
+		OUT statement text,
+		OUT deferred boolean,
+		OUT lock text,
+		OUT effect text,
+		OUT rows bigint)
+	RETURNS SETOF record
+	LANGUAGE c VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	SET client_min_messages = 'warning'
+	AS 'MODULE_PATHNAME', 'ea_sql_repair_and_apply';
+
+COMMENT ON FUNCTION entityapi.repair_and_apply(json, boolean, text[]) IS
+	'apply_manifest() that also makes again what is missing of the tables';
+
+CREATE FUNCTION entityapi.repair_and_apply(
+		documents text,
+		dry_run boolean DEFAULT false,
+		allow_data_loss text[] DEFAULT '{}',
+		OUT step integer,
+		OUT statement text,
+		OUT deferred boolean,
+		OUT lock text,
+		OUT effect text,
+		OUT rows bigint)
+	RETURNS SETOF record
+	LANGUAGE c VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	SET client_min_messages = 'warning'
+	AS 'MODULE_PATHNAME', 'ea_sql_repair_and_apply';
+
+COMMENT ON FUNCTION entityapi.repair_and_apply(text, boolean, text[]) IS
+	'apply_manifest() that also makes again what is missing of the tables';
+
+CREATE FUNCTION entityapi.repair_and_apply(
 		documents jsonb,
 		dry_run boolean DEFAULT false,
 		allow_data_loss text[] DEFAULT '{}',
@@ -123,6 +161,54 @@ COMMENT ON FUNCTION entityapi.repair_and_apply(jsonb, boolean, text[]) IS
 	'apply_manifest() that also makes again what is missing of the tables';
 
 -- Rights seen before they count
+CREATE FUNCTION entityapi.compare_rights(
+		documents json,
+		allow_data_loss text[] DEFAULT '{}',
+		max_rows integer DEFAULT 100000,
+		OUT role text,
+		OUT entity text,
+		OUT gained text[],
+		OUT lost text[],
+		OUT callers integer,
+		OUT rows_before bigint,
+		OUT rows_after bigint,
+		OUT rows_gained bigint,
+		OUT rows_lost bigint,
+		OUT complete boolean)
+	RETURNS SETOF record
+	LANGUAGE c VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	SET client_min_messages = 'warning'
+	AS 'MODULE_PATHNAME', 'ea_sql_compare_rights';
+
+COMMENT ON FUNCTION entityapi.compare_rights(json, text[], integer) IS
+	'What roles would gain and lose if the documents were applied, and how '
+	'many rows they read before and after; nothing is changed';
+
+CREATE FUNCTION entityapi.compare_rights(
+		documents text,
+		allow_data_loss text[] DEFAULT '{}',
+		max_rows integer DEFAULT 100000,
+		OUT role text,
+		OUT entity text,
+		OUT gained text[],
+		OUT lost text[],
+		OUT callers integer,
+		OUT rows_before bigint,
+		OUT rows_after bigint,
+		OUT rows_gained bigint,
+		OUT rows_lost bigint,
+		OUT complete boolean)
+	RETURNS SETOF record
+	LANGUAGE c VOLATILE PARALLEL UNSAFE
+	SET search_path = pg_catalog, pg_temp
+	SET client_min_messages = 'warning'
+	AS 'MODULE_PATHNAME', 'ea_sql_compare_rights';
+
+COMMENT ON FUNCTION entityapi.compare_rights(text, text[], integer) IS
+	'What roles would gain and lose if the documents were applied, and how '
+	'many rows they read before and after; nothing is changed';
+
 CREATE FUNCTION entityapi.compare_rights(
 		documents jsonb,
 		allow_data_loss text[] DEFAULT '{}',

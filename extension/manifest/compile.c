@@ -1,8 +1,9 @@
 /*
  * model/catalog_load.c reads the definitions written here, and ddl/tables.c
  * derives the tables from it, those of the stored state and those of the new
- * one alike.  Defaults are left out.  The order of the documents leaves no
- * trace, so that the same declarations always give the same text.
+ * one alike.  Defaults are left out.  Of the order of the documents and of
+ * their members that of fields alone leaves a trace, so that the same
+ * declarations always give the same text.
  */
 #include "postgres.h"
 
@@ -81,6 +82,79 @@ write_tree(StringInfo buf, const char *key, const EaJson *tree)
 		return;
 	ea_jsonwrite_key(buf, key);
 	ea_jsonwrite_tree(buf, tree);
+}
+
+/* As jsonb has them: shorter keys first. */
+static int
+compare_members(const ListCell *a, const ListCell *b)
+{
+	const char *one = ((const EaJson *) lfirst(a))->key;
+	const char *other = ((const EaJson *) lfirst(b))->key;
+	int			order = (int) strlen(one) - (int) strlen(other);
+
+	return order != 0 ? order : strcmp(one, other);
+}
+
+static List *
+members_of(const EaJson *object)
+{
+	List	   *members = NIL;
+
+	for (EaJson *json = object->first; json; json = json->next)
+		members = lappend(members, json);
+	return members;
+}
+
+/* In an order that does not depend on that of the object. */
+static List *
+sorted_members(const EaJson *object)
+{
+	List	   *members = members_of(object);
+
+	list_sort(members, compare_members);
+	return members;
+}
+
+static void write_sorted(StringInfo buf, const EaJson *value);
+
+static void
+write_members(StringInfo buf, const EaJson *object)
+{
+	ListCell   *lc;
+
+	foreach(lc, sorted_members(object))
+	{
+		const EaJson *member = lfirst(lc);
+
+		ea_jsonwrite_key(buf, member->key);
+		write_sorted(buf, member);
+	}
+}
+
+/* The same text for values that differ in the order of members alone. */
+static void
+write_sorted(StringInfo buf, const EaJson *value)
+{
+	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
+	if (value->kind == EA_JSON_OBJECT)
+	{
+		appendStringInfoChar(buf, '{');
+		write_members(buf, value);
+		appendStringInfoChar(buf, '}');
+	}
+	else if (value->kind == EA_JSON_ARRAY)
+	{
+		appendStringInfoChar(buf, '[');
+		for (EaJson *item = value->first; item; item = item->next)
+		{
+			ea_jsonwrite_comma(buf);
+			write_sorted(buf, item);
+		}
+		appendStringInfoChar(buf, ']');
+	}
+	else
+		ea_jsonwrite_tree(buf, value);
 }
 
 static void
@@ -316,12 +390,15 @@ write_references(StringInfo buf, EaDeclEntity *entity)
 static void
 write_policies(EaManifest *m, StringInfo buf, EaDeclEntity *entity)
 {
+	ListCell   *lc;
+
 	if (entity->policies == NULL)
 		return;
 	ea_jsonwrite_key(buf, "policies");
 	appendStringInfoChar(buf, '[');
-	for (EaJson *json = entity->policies->first; json; json = json->next)
+	foreach(lc, sorted_members(entity->policies))
 	{
+		const EaJson *json = lfirst(lc);
 		EaDeclPolicy *policy = ea_names_map_get(m->by_policy, json->key);
 
 		ea_jsonwrite_comma(buf);
@@ -432,7 +509,11 @@ ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity)
 	write_number(&buf, "since", entity->since);
 	write_number(&buf, "removedIn", entity->removed_in);
 	write_string(&buf, "description", entity->description);
-	write_tree(&buf, "permissions", entity->permissions);
+	if (entity->permissions != NULL)
+	{
+		ea_jsonwrite_key(&buf, "permissions");
+		write_sorted(&buf, entity->permissions);
+	}
 	write_policies(m, &buf, entity);
 	write_hooks(m, &buf, entity);
 	ea_jsonwrite_key(&buf, "fields");
@@ -466,8 +547,7 @@ write_keyed(StringInfo buf, const char *key, const char *own_key, bool number,
 			write_number(buf, own_key, atoi(json->key));
 		else
 			write_string(buf, own_key, json->key);
-		for (EaJson *value = json->first; value; value = value->next)
-			write_tree(buf, value->key, value);
+		write_members(buf, json);
 		appendStringInfoChar(buf, '}');
 	}
 	appendStringInfoChar(buf, ']');
@@ -549,7 +629,7 @@ compare_documents(const ListCell *a, const ListCell *b)
 }
 
 char *
-ea_manifest_documents(EaManifest *m)
+ea_manifest_documents(EaManifest *m, bool in_order)
 {
 	List	   *documents = list_copy(m->documents);
 	StringInfoData buf;
@@ -561,14 +641,22 @@ ea_manifest_documents(EaManifest *m)
 	foreach(lc, documents)
 	{
 		const EaJson *json = ((EaDeclDocument *) lfirst(lc))->json;
+		ListCell   *cell;
 
 		CHECK_FOR_INTERRUPTS();
 		ea_jsonwrite_comma(&buf);
 		appendStringInfoChar(&buf, '{');
-		for (EaJson *value = json->first; value; value = value->next)
+		foreach(cell, in_order ? members_of(json) : sorted_members(json))
 		{
-			if (strcmp(value->key, "source") != 0)
-				write_tree(&buf, value->key, value);
+			const EaJson *value = lfirst(cell);
+
+			if (strcmp(value->key, "source") == 0)
+				continue;
+			ea_jsonwrite_key(&buf, value->key);
+			if (in_order)
+				ea_jsonwrite_tree(&buf, value);
+			else
+				write_sorted(&buf, value);
 		}
 		appendStringInfoChar(&buf, '}');
 	}

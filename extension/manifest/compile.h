@@ -14,7 +14,11 @@ extern char *ea_manifest_compile_service(EaManifest *m, int revision,
 /* A stored definition as a tree. */
 extern EaJson *ea_manifest_tree(const char *definition);
 
-/* The documents as they are kept: in order of kind and name, no "source". */
-extern char *ea_manifest_documents(EaManifest *m);
+/*
+ * The documents as they are kept: by kind and name, without "source".  If not
+ * in order, their members have one that does not depend on how they were
+ * written.
+ */
+extern char *ea_manifest_documents(EaManifest *m, bool in_order);
 
 #endif							/* EA_COMPILE_H */

@@ -178,8 +178,18 @@ char *
 ea_manifest_value_text(EaManifest *m, const EaType *type,
 					   const EaJson *value)
 {
-	if (type->form == EA_FORM_JSONB)
-		return pnstrdup(m->source + value->start, value->end - value->start);
+	StringInfoData text;
+	Datum		stored;
+	const char *why;
+
+	/* in the order of jsonb, whatever that of the document is */
+	if (type->form == EA_FORM_JSONB &&
+		ea_types_from_json(type, value, m->source, &stored, &why))
+	{
+		initStringInfo(&text);
+		type->write(&text, stored);
+		return text.data;
+	}
 	if (value->kind == EA_JSON_BOOL)
 		return pstrdup(value->truth ? "true" : "false");
 	return value->text;

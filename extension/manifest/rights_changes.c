@@ -19,6 +19,7 @@ typedef struct Changes
 	List	   *lines;			/* of char * */
 	EaNameMap  *seen;			/* a hook of all entities is reported once */
 	EaNameMap  *renamed;		/* entities, by the names that they had */
+	bool		in_order;		/* before and after: fields may change it */
 } Changes;
 
 static const char *const operations[] =
@@ -306,6 +307,33 @@ find_former(const EaJson *fields, const EaJson *field, const EaJson *now)
 	return find_object(fields, "name", from);
 }
 
+/* Do fields that were there before stand in another order among themselves? */
+static bool
+is_reordered(const EaJson *before, const EaJson *after)
+{
+	EaNameMap  *places = ea_names_map_create(16);
+	intptr_t	place = 0;
+	intptr_t	last = 0;
+
+	for (const EaJson *at = before->first; at; at = at->next)
+		ea_names_map_put(places, ea_jsonread_string(at, "name"),
+						 (void *) ++place);
+	for (const EaJson *at = after->first; at; at = at->next)
+	{
+		const EaJson *old = find_former(before, at, after);
+
+		CHECK_FOR_INTERRUPTS();
+		if (old == NULL)
+			continue;
+		place = (intptr_t) ea_names_map_get(places,
+											ea_jsonread_string(old, "name"));
+		if (place < last)
+			return true;
+		last = place;
+	}
+	return false;
+}
+
 /* before: NULL where the entity is new */
 static void
 compare_fields(Changes *changes, const char *entity, const EaJson *before,
@@ -363,6 +391,10 @@ compare_entity(Changes *changes, const EaJson *before, const EaJson *after)
 				  ea_jsonread_get(after, "hooks"), describe_hook);
 	compare_fields(changes, name, ea_jsonread_get(before, "fields"),
 				   ea_jsonread_get(after, "fields"), existing);
+	if (before != NULL && changes->in_order &&
+		is_reordered(ea_jsonread_get(before, "fields"),
+					 ea_jsonread_get(after, "fields")))
+		add_line(changes, "entity %s: fields in another order", name);
 	if (before != NULL)
 		compare_members(changes, psprintf("entity %s", name), before, after,
 						entity_own, existing ? none : entity_made);
@@ -539,7 +571,7 @@ ea_manifest_changes(const EaManifestState *before,
 					const EaManifestState *after)
 {
 	Changes		changes = {NIL, ea_names_map_create(64),
-	ea_names_map_create(8)};
+	ea_names_map_create(8), before->in_order && after->in_order};
 	EaNameMap  *old = by_name(before->entities);
 	EaNameMap  *new = by_name(after->entities);
 	ListCell   *lc;

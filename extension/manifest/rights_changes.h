@@ -14,6 +14,7 @@ typedef struct EaManifestState
 	const EaJson *service;		/* NULL: there is none yet */
 	List	   *entities;
 	const EaJson *documents;	/* the array as it was declared, or NULL */
+	bool		in_order;		/* as written: not that of jsonb */
 } EaManifestState;
 
 /* Differences that tables do not show: lines (char *), for people. */

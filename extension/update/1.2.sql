@@ -7,6 +7,18 @@ ALTER TABLE entityapi.refresh_token
 -- It has one more column.
 DROP FUNCTION IF EXISTS entityapi.list_differences();
 
+-- It returns json; who may call it stands in a setting until then.
+SELECT pg_catalog.set_config('entityapi_update.export_manifest',
+							 coalesce(p.proacl, '{}')::text, true)
+FROM pg_catalog.pg_proc p
+WHERE p.oid = 'entityapi.export_manifest()'::pg_catalog.regprocedure;
+
+DROP FUNCTION entityapi.export_manifest();
+
+-- Documents keep their order from now on.
+ALTER TABLE entityapi.revision
+	ALTER COLUMN documents TYPE json USING documents::text::json;
+
 -- Hashes of before are of what was typed.
 ALTER TABLE entityapi.account
 	ADD COLUMN password_nfc boolean NOT NULL DEFAULT false;
@@ -52,5 +64,53 @@ BEGIN
 	DELETE FROM entityapi.common_password
 	WHERE NOT built_in AND pg_catalog.octet_length(password) <= 512
 	  AND password <> entityapi.fold_case(password);
+END
+$$;
+
+-- Whoever was given a function may call its other forms, too, and the new
+-- export_manifest(): the shim calls those that take json.  Rights that an
+-- operator gave are his, not the extension's, so dumps have to have them.
+DO $$
+DECLARE
+	form record;
+	own pg_catalog.aclitem[];
+	given record;
+BEGIN
+	FOR form IN
+		SELECT p.oid AS id, p.oid::pg_catalog.regprocedure AS name,
+			   CASE WHEN p.proname = 'export_manifest'
+				THEN pg_catalog.current_setting(
+					'entityapi_update.export_manifest')::pg_catalog.aclitem[]
+				ELSE old.proacl END AS acl
+		FROM pg_catalog.pg_proc p
+		LEFT JOIN pg_catalog.pg_proc old
+			ON old.pronamespace = p.pronamespace AND old.proname = p.proname
+			AND old.proargtypes[0] = 'pg_catalog.jsonb'::pg_catalog.regtype
+			AND old.oid <> p.oid
+		WHERE p.pronamespace = 'entityapi'::pg_catalog.regnamespace
+		  AND p.proname IN ('export_manifest', 'apply_manifest',
+							'repair_and_apply', 'compare_rights')
+		  AND (p.proname = 'export_manifest' OR old.oid IS NOT NULL)
+	LOOP
+		SELECT i.initprivs INTO own FROM pg_catalog.pg_init_privs i
+		WHERE i.objoid = form.id
+		  AND i.classoid = 'pg_catalog.pg_proc'::pg_catalog.regclass;
+		FOR given IN
+			SELECT a.grantee::pg_catalog.regrole AS role, a.is_grantable
+			FROM pg_catalog.aclexplode(form.acl) a
+			JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
+			JOIN pg_catalog.pg_proc p ON p.oid = form.id
+			WHERE a.grantee NOT IN (
+					p.proowner, 'entityapi_owner'::pg_catalog.regrole)
+		LOOP
+			EXECUTE pg_catalog.format(
+				'GRANT EXECUTE ON FUNCTION %s TO %s%s', form.name, given.role,
+				CASE WHEN given.is_grantable THEN ' WITH GRANT OPTION'
+					ELSE '' END);
+		END LOOP;
+		UPDATE pg_catalog.pg_init_privs i SET initprivs = own
+		WHERE i.objoid = form.id
+		  AND i.classoid = 'pg_catalog.pg_proc'::pg_catalog.regclass;
+	END LOOP;
 END
 $$;

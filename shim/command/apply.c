@@ -20,7 +20,7 @@
 /* %s: one of the two functions */
 #define APPLY_SQL \
 	"select statement, deferred, lock, effect, rows from " \
-	"entityapi.%s($1::jsonb, $2::bool, $3::text[]) order by step"
+	"entityapi.%s($1::json, $2::bool, $3::text[]) order by step"
 #define OPENAPI_SQL "select entityapi.openapi($1::int4)"
 
 /* The effects of what is no statement. */

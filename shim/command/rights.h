@@ -17,7 +17,7 @@
 	" '+ ' || nullif(array_to_string(gained, ', '), '')," \
 	" '- ' || nullif(array_to_string(lost, ', '), ''))," \
 	" rows_before is null, not complete" \
-	" from entityapi.compare_rights($1::jsonb, $2::text[])," \
+	" from entityapi.compare_rights($1::json, $2::text[])," \
 	" lateral (select case when complete then '' else '*' end) m (mark)" \
 	" order by role collate \"C\", entity collate \"C\""
 

@@ -19,7 +19,7 @@ sub apply
 	my ($bypass, $rates, @more) = @_;
 
 	open my $out, '>', $manifests or die "$manifests: $!\n";
-	print $out JSON::PP->new->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
+	print $out JSON::PP->new->canonical->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
 		{ kind => 'Service', metadata => { name => 's' }, spec => { tenantAdminBypass => $bypass } },
 		{ kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Staff => {}, Payroll => { assignableBy => 'superAdmin' } } } },
 		{ kind => 'Policy', metadata => { name => 'Own' }, spec => { expression => '#record.owner == #user.username' } },

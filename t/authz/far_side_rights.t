@@ -25,7 +25,7 @@ sub entity
 sub to { my ($target, $relation, %more) = @_; return { type => 'ref', target => $target, relation => $relation, %more } }
 
 open my $out, '>', $manifests or die "$manifests: $!\n";
-print $out JSON::PP->new->encode([
+print $out JSON::PP->new->canonical->encode([
 	{ apiVersion => 'entityapi/v1', kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Editor => {}, Helper => {} } } },
 	{ apiVersion => 'entityapi/v1', kind => 'OneOf', metadata => { name => 'Place' }, spec => { members => [qw(Room Garden)] } },
 	entity('Garden', { signs => to('Sign', 'OneToMany', mappedBy => 'place') }, [qw(create read update)]),
@@ -75,7 +75,7 @@ for ([ desks => 'desks' ], [ plants => 'plants' ], [ signs => 'signs' ], [ lamp 
 	$helper->refused("$field: update", 403, 'FORBIDDEN', [ pointer => "/data/relationships/$field" ], PATCH => "/rooms/$two->{id}",
 		data => { %$two, relationships => { $field => { data => $data } } });
 	is($helper->call(POST => '/operations', headers => { 'Content-Type' => $atomic, Accept => $atomic },
-			body => JSON::PP->new->encode({ 'atomic:operations' => [ { op => 'update', ref => { %$two, relationship => $field }, data => $data } ] }))->{status},
+			body => JSON::PP->new->canonical->encode({ 'atomic:operations' => [ { op => 'update', ref => { %$two, relationship => $field }, data => $data } ] }))->{status},
 		403, "$field: an operation");
 	is_deeply($kept->(), $data, "$field: is as it was");
 	$editor->good(204, PATCH => "/rooms/$two->{id}/relationships/$field", data => $data);

@@ -16,7 +16,7 @@ my %everybody = ('*' => [qw(create read update delete)]);
 sub to { my ($target, $relation, %more) = @_; return { type => 'ref', target => $target, relation => $relation, %more } }
 
 open my $out, '>', $manifests or die "$manifests: $!\n";
-print $out JSON::PP->new->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
+print $out JSON::PP->new->canonical->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
 	{ kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Archivist => {}, Viewer => {} } } },
 	{ kind => 'Entity', metadata => { name => 'Cabinet' }, spec => { permissions => \%everybody, fields => {
 		name => { type => 'string' },

@@ -16,7 +16,7 @@ my $cluster = EntityApi::Test->cluster;
 my $manifests = EntityApi::Test::folder() . '/folders.json';
 
 open my $out, '>', $manifests or die "$manifests: $!\n";
-print $out JSON::PP->new->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
+print $out JSON::PP->new->canonical->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
 	{ kind => 'Service', metadata => { name => 's' }, spec => { schema => 'app' } },
 	{ kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Reader => undef, Boss => undef } } },
 	{ kind => 'Entity', metadata => { name => 'Folder' }, spec => { permissions => { Reader => ['read'] }, fields => {

@@ -64,7 +64,7 @@ my @steps = (
 
 	# the declarations change
 	"do \$x\$ begin perform entityapi.apply_manifest((select jsonb_agg(case when d->'metadata'->>'name' = 'NotEve' then jsonb_set(d, '{spec,expression}', '\"#user.username != ''ann''\"') else d end)
-		from jsonb_array_elements(entityapi.export_manifest()) d)); end \$x\$;\n" . sees(ann => 'places') => 0,
+		from jsonb_array_elements(entityapi.export_manifest()::jsonb) d)); end \$x\$;\n" . sees(ann => 'places') => 0,
 	sees(eve => 'places') => 2, sees(ann => 'places') => 0);
 
 my $out = $cluster->psql(join '', map { $steps[ 2 * $_ ] } 0 .. $#steps / 2);

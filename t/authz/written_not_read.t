@@ -14,7 +14,7 @@ my $manifests = EntityApi::Test::folder() . '/letters.json';
 my %everybody = ('*' => [qw(create read update delete)]);
 
 open my $out, '>', $manifests or die "$manifests: $!\n";
-print $out JSON::PP->new->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
+print $out JSON::PP->new->canonical->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
 	{ kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { map { $_ => {} } qw(Reader Sorter Sender Clerk) } } },
 	{ kind => 'Entity', metadata => { name => 'Box' }, spec => { permissions => \%everybody, fields => {
 		name => { type => 'string' },
@@ -54,7 +54,7 @@ is($told->{meta}{version}, 1, 'and its version');
 says_nothing($as{Sender}->good(201, POST => '/letters', data => { type => 'letters', attributes => { text => 'my own' } }), 'create');
 says_nothing($as{Sorter}->good(200, POST => '/operations', headers => { Accept => 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"',
 	'Content-Type' => 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"' },
-	body => JSON::PP->new->encode({ 'atomic:operations' => [ map { { op => 'update', data => {%letter} } } 1 .. 2 ] })), 'operations');
+	body => JSON::PP->new->canonical->encode({ 'atomic:operations' => [ map { { op => 'update', data => {%letter} } } 1 .. 2 ] })), 'operations');
 says_nothing($as{Sorter}->refused("by $_", 403, 'FORBIDDEN', [ parameter => 'include' ], PATCH => "$at?include=$_", %any, data => {%letter}), "include=$_")
   for qw(box copies box.letters);
 says_nothing($as{Sorter}->refused('fieldsets', 400, 'INVALID_FIELDS', undef, PATCH => "$at?fields[letters]=text", %any, data => {%letter}), 'fieldsets');

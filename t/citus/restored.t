@@ -35,7 +35,7 @@ sub as_service
 sub apply
 {
 	open my $out, '>', $manifests or die "$manifests: $!\n";
-	print $out JSON::PP->new->encode([ @_ ]);
+	print $out JSON::PP->new->canonical->encode([ @_ ]);
 	close $out or die "$manifests: $!\n";
 	return $cluster->apply($manifests);
 }

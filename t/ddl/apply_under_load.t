@@ -34,7 +34,7 @@ sub file
 		{ metadata => { name => 'Depot' }, spec => { fields => { name => { type => 'string' } }, permissions => { '*' => ['read'] } } }, @others);
 
 	open my $file, '>', "$folder/$name" or die "$name: $!\n";
-	print $file JSON::PP->new->encode(\@documents);
+	print $file JSON::PP->new->canonical->encode(\@documents);
 	close $file;
 	return "$folder/$name";
 }

@@ -135,7 +135,7 @@ sub questions
 	  . $kept->('after', $after)
 	  . "SELECT 'differs', changes.difference(:'fresh', changes.state());\n"
 	  . "SELECT 'again', statements FROM changes.apply($to);\n"
-	  . "SELECT 'exported', statements FROM changes.apply(entityapi.export_manifest());\n"
+	  . "SELECT 'exported', statements FROM changes.apply(entityapi.export_manifest()::jsonb);\n"
 	  . "\\else\n"
 	  . "SELECT 'fault', f FROM unnest(:'faults'::text[]) f;\n"
 	  . $kept->('after', $before)

@@ -214,7 +214,7 @@ subtest 'tables in use' => sub {
 
 subtest 'who applies' => sub {
 	$cluster->psql('create role deployer login; grant usage on schema entityapi to deployer;
-		grant execute on function entityapi.apply_manifest(jsonb, boolean, text[]), entityapi.claim_apply() to deployer');
+		grant execute on function entityapi.apply_manifest(json, boolean, text[]), entityapi.claim_apply() to deployer');
 	$cluster->psql('grant execute on all functions in schema undeclared to deployer') if $cluster->isa('EntityApi::Test::Citus');
 	my $deploy = sub {
 		return EntityApi::Test::run([ EntityApi::Test::private_program('entityapi-shim'),

@@ -51,7 +51,7 @@ for my $name (sort keys %tables)
 	push @documents, { kind => 'Entity', metadata => { name => $name }, spec => { table => $table, plural => lc "${name}s", fields => { no => { type => 'text' } },
 			permissions => { '*' => [qw(create read)] } } };
 }
-my $documents = JSON::PP->new->encode([ map { { apiVersion => 'entityapi/v1', %$_ } } @documents ]);
+my $documents = JSON::PP->new->canonical->encode([ map { { apiVersion => 'entityapi/v1', %$_ } } @documents ]);
 $cluster->psql("select count(*) from entityapi.apply_manifest(\$json\$$documents\$json\$)", user => 'deployer');
 
 my $shim = EntityApi::Test->shim($cluster);

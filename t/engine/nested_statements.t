@@ -10,7 +10,7 @@ use Test::More;
 use EntityApi::Test;
 
 my $true = JSON::PP::true;
-my $manifest = JSON::PP->new->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
+my $manifest = JSON::PP->new->canonical->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
 	{ kind => 'Service', metadata => { name => 's' }, spec => { schema => 'app' } },
 	{ kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Any => undef } } },
 	{ kind => 'Entity', metadata => { name => 'Thing' }, spec => { fields => { name => { type => 'string' } },
@@ -42,7 +42,7 @@ sub request
 
 	return "select status, body::jsonb->'data'->'attributes'->>'name' from entityapi.handle('$method', '/api/v1/$path', jsonb_build_object("
 	  . "'authorization', 'Bearer $user->{accessToken}', 'content-type', 'application/vnd.api+json'), "
-	  . ($body ? "convert_to('" . JSON::PP->new->encode({ data => $body }) . "', 'UTF8')" : 'null') . ', null)';
+	  . ($body ? "convert_to('" . JSON::PP->new->canonical->encode({ data => $body }) . "', 'UTF8')" : 'null') . ', null)';
 }
 
 my $set = 'set entityapi.plan_cache_size = 8';

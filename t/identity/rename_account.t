@@ -14,7 +14,7 @@ my $cluster = EntityApi::Test->cluster;
 my $folder = EntityApi::Test::folder();
 
 open my $file, '>', "$folder/user.json" or die "user.json: $!\n";
-print {$file} JSON::PP->new->encode([ { apiVersion => 'entityapi/v1', kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Editor => {} } } },
+print {$file} JSON::PP->new->canonical->encode([ { apiVersion => 'entityapi/v1', kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Editor => {} } } },
 	{ apiVersion => 'entityapi/v1', kind => 'Entity', metadata => { name => 'User' },
 		spec => { accounts => JSON::PP::true, permissions => { Editor => ['read'] }, fields => { zone => { type => 'string', from => 'profile.zone' } } } } ]);
 close $file;

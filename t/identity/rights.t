@@ -63,7 +63,7 @@ subtest 'what users write themselves' => sub {
 	for my $dry (qw(true false))
 	{
 		like($said->(<<"SQL"), qr/WARNING: .*policy "OwnTeam" asks for #user\.profile/, "and when a manifest is applied, dry run: $dry");
-select count(*) from entityapi.apply_manifest(entityapi.export_manifest() || '[
+select count(*) from entityapi.apply_manifest(entityapi.export_manifest()::jsonb || '[
 	{"apiVersion": "entityapi/v1", "kind": "Policy", "metadata": {"name": "OwnTeam"}, "spec": {"expression": "#record.team == #user.profile[''team'']"}},
 	{"apiVersion": "entityapi/v1", "kind": "Entity", "metadata": {"name": "Chore"}, "spec": {"policies": {"OwnTeam": ["read"]}, "fields": {"team": {"type": "string"}}}}]', $dry)
 SQL
@@ -71,7 +71,7 @@ SQL
 	my $asks = sub {
 		my ($expression, $operations) = @_;
 		return [ sort $said->(<<"SQL") =~ /WARNING: +policy "Reviewed" (.*)/g ];
-select count(*) from entityapi.apply_manifest(entityapi.export_manifest() || '[
+select count(*) from entityapi.apply_manifest(entityapi.export_manifest()::jsonb || '[
 	{"apiVersion": "entityapi/v1", "kind": "Policy", "metadata": {"name": "Reviewed"}, "spec": {"expression": "$expression"}},
 	{"apiVersion": "entityapi/v1", "kind": "Entity", "metadata": {"name": "User"}, "spec": {"accounts": true, "fields": {"salary": {"type": "integer", "from": "profile.salary"}}}},
 	{"apiVersion": "entityapi/v1", "kind": "Entity", "metadata": {"name": "Report"}, "spec": {"policies": {"Reviewed": $operations},

@@ -14,7 +14,7 @@ my $folder = EntityApi::Test::folder();
 my $cluster = EntityApi::Test->cluster;
 
 open my $out, '>', "$folder/all.json" or die "all.json: $!\n";
-print $out JSON::PP->new->encode([ { apiVersion => 'entityapi/v1', kind => 'Service', metadata => { name => 'x' }, spec => { tenancy => 'POOL' } },
+print $out JSON::PP->new->canonical->encode([ { apiVersion => 'entityapi/v1', kind => 'Service', metadata => { name => 'x' }, spec => { tenancy => 'POOL' } },
 		map { { apiVersion => 'entityapi/v1', kind => 'Entity', metadata => { name => "Thing$_" }, spec => { fields => { name => { type => 'string' } } } } } 1 .. $tables ]);
 close $out;
 $cluster->apply("$folder/all.json");

@@ -15,7 +15,7 @@ my $checkout = EntityApi::Test::checkout();
 my $cluster = EntityApi::Test->cluster(conf => ['max_prepared_transactions = 5']);
 $cluster->apply("$checkout/t/data/entities");
 my $shim = EntityApi::Test->shim($cluster);
-my $body = JSON::PP->new->encode({ data => { type => 'people', attributes => { name => 'Ann' } } });
+my $body = JSON::PP->new->canonical->encode({ data => { type => 'people', attributes => { name => 'Ann' } } });
 
 
 # Until nothing is done any more: a step does nothing, either, while somebody else

@@ -39,7 +39,7 @@ sub holding
 sub sent
 {
 	my ($method, $path, $body) = @_;
-	my $text = ref $body ? JSON::PP->new->encode($body) : $body;
+	my $text = ref $body ? JSON::PP->new->canonical->encode($body) : $body;
 	my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $shim->port, Timeout => 60) or die "cannot connect: $@\n";
 
 	$socket->autoflush(1);

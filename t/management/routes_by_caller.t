@@ -221,7 +221,7 @@ subtest 'POOL' => sub { matrix($cluster, $shim, $caller, $acme, $other) };
 
 subtest 'SINGLE' => sub {
 	my $alone = EntityApi::Test->cluster;
-	$alone->psql("select count(*) from entityapi.apply_manifest('" . JSON::PP->new->encode([
+	$alone->psql("select count(*) from entityapi.apply_manifest('" . JSON::PP->new->canonical->encode([
 				{ apiVersion => 'entityapi/v1', kind => 'Service', metadata => { name => 's' },
 					spec => { tenancy => 'SINGLE', schema => 'app' } },
 				{ apiVersion => 'entityapi/v1', kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Viewer => undef } } } ]) . "')");
@@ -458,7 +458,7 @@ subtest 'settings of keys, inherited and not' => sub {
 	$put->($_->[0], $_->[1], {}) for [ $own, 'own' ], [ $global, 'super' ];
 	for my $path ($own, $global)
 	{
-		is($shim->http(PUT => $path, { token => $root, json => $_ })->{status}, 400, "$path: " . JSON::PP->new->encode($_))
+		is($shim->http(PUT => $path, { token => $root, json => $_ })->{status}, 400, "$path: " . JSON::PP->new->canonical->encode($_))
 		  for { enabled => 1 }, { enabled => 'true' }, { unknown => $true }, { effective => {} }, [];
 	}
 };

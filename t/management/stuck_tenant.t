@@ -9,7 +9,7 @@ use Test::More;
 
 use EntityApi::Test;
 
-my $manifest = JSON::PP->new->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
+my $manifest = JSON::PP->new->canonical->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
 	{ kind => 'Service', metadata => { name => 's' }, spec => { schema => 'app' } },
 	{ kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Any => undef } } },
 	{ kind => 'Entity', metadata => { name => 'Thing' }, spec => { fields => { name => { type => 'string' } },

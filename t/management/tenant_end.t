@@ -32,7 +32,7 @@ my %fields = (
 	Line => { amount => { type => 'integer' }, book => ref_to('Book', required => $true, onDelete => 'cascade') },
 	Language => { code => { type => 'string' } });
 
-my $manifest = JSON::PP->new->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
+my $manifest = JSON::PP->new->canonical->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
 	{ kind => 'Service', metadata => { name => 's' }, spec => { schema => 'app' } },
 	{ kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Any => { assignableBy => 'superAdmin' } } } },
 	{ kind => 'OneOf', metadata => { name => 'Subject' }, spec => { members => [qw(Author Book Farm)] } },

@@ -301,7 +301,7 @@ subtest 'migrations' => sub {
 
 subtest 'one tenant only' => sub {
 	my $single = EntityApi::Test->cluster;
-	$single->psql("select count(*) from entityapi.apply_manifest('" . JSON::PP->new->encode([ {
+	$single->psql("select count(*) from entityapi.apply_manifest('" . JSON::PP->new->canonical->encode([ {
 				apiVersion => 'entityapi/v1', kind => 'Service', metadata => { name => 's' },
 				spec => { tenancy => 'SINGLE', schema => 'app' } } ]) . "')");
 	my $alone = EntityApi::Test->shim($single);

@@ -12,7 +12,7 @@ my $cluster = EntityApi::Test->cluster;
 my $file = EntityApi::Test::folder() . '/roles.json';
 
 open my $out, '>', $file or die "$file: $!\n";
-print $out JSON::PP->new->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
+print $out JSON::PP->new->canonical->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
 	{ kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Viewer => undef, Platform => { assignableBy => 'superAdmin' } } } },
 	{ kind => 'Entity', metadata => { name => 'Note' }, spec => { tenantScoped => JSON::PP::false, fields => { text => { type => 'string' } },
 		permissions => { '*' => ['read'], Platform => ['create'] } } } ]);

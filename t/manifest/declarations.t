@@ -33,10 +33,10 @@ subtest 'a deployer declares by applying' => sub {
 		  $cluster->nodes > 1 ? () : "select 1 from entityapi.$table for update";
 		is(as_deployer("select count(*) > 0 from entityapi.$table")->{out}, 't', "$table can be read");
 	}
-	is(as_deployer(q{select count(*) > 0 from entityapi.apply_manifest(entityapi.export_manifest() || '[{"apiVersion": "entityapi/v1", "kind": "Entity",
+	is(as_deployer(q{select count(*) > 0 from entityapi.apply_manifest(entityapi.export_manifest()::jsonb || '[{"apiVersion": "entityapi/v1", "kind": "Entity",
 		"metadata": {"name": "Deployed"}, "spec": {"fields": {"a": {"type": "string"}}}}]')})->{out}, 't', 'applied');
 	is(as_deployer(q{select definition like '%"deployed"%' from entityapi.entity where name = 'Deployed'})->{out}, 't', 'and declared');
-	is($cluster->psql(q{select count(*) > 0 from entityapi.apply_manifest((select jsonb_agg(d) from jsonb_array_elements(entityapi.export_manifest()) d
+	is($cluster->psql(q{select count(*) > 0 from entityapi.apply_manifest((select jsonb_agg(d) from jsonb_array_elements(entityapi.export_manifest()::jsonb) d
 		where d->'metadata'->>'name' <> 'Deployed'), allow_data_loss => '{Deployed}')}), 't', 'a superuser applies, too');
 };
 

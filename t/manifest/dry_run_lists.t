@@ -109,7 +109,7 @@ for my $case (
 	$cluster->apply(file(\%documents));
 }
 
-is($cluster->psql(qq{select string_agg(effect || ': ' || statement, ',') from entityapi.apply_manifest((select jsonb_agg(d - 'source') from jsonb_array_elements(entityapi.export_manifest()) d
+is($cluster->psql(qq{select string_agg(effect || ': ' || statement, ',') from entityapi.apply_manifest((select jsonb_agg(d - 'source') from jsonb_array_elements(entityapi.export_manifest()::jsonb) d
 	where d->>'kind' <> 'Hook'), true)}), 'declaration: -- hook of Tag Look: - after ["create"]: ops.one', 'by SQL, as a comment');
 is($cluster->psql("select count(*) from entityapi.revision, unnest(statements) s where s ~ '^--'"), 0, 'no statement of a revision');
 

@@ -80,18 +80,23 @@ sub put
 
 # They go through a function that writes them down.
 $cluster->psql(<<~SQL);
-	create function public.keep(documents jsonb) returns void language plpgsql security definer as \$\$
+	create function public.keep(documents text) returns void language plpgsql security definer as \$\$
 	begin
-		execute format('copy (select %L) to %L', encode(convert_to(documents::text, 'UTF8'), 'hex'), '$folder/' || md5(documents::text) || '.hex');
-	end \$\$;
-	alter function entityapi.apply_manifest rename to apply_what_was_kept;
-	create function entityapi.apply_manifest(documents jsonb, dry_run bool default false, allow_data_loss text[] default '{}')
-	returns table(step int, statement text, deferred bool, lock text, effect text, rows bigint) language plpgsql as \$\$
-	begin
-		perform public.keep(documents);
-		return query select * from entityapi.apply_what_was_kept(documents, dry_run, allow_data_loss);
+		execute format('copy (select %L) to %L', encode(convert_to(documents, 'UTF8'), 'hex'), '$folder/' || md5(documents) || '.hex');
 	end \$\$;
 	SQL
+for my $form (qw(json text jsonb))
+{
+	$cluster->psql(<<~SQL);
+		alter function entityapi.apply_manifest($form, boolean, text[]) rename to apply_what_was_kept;
+		create function entityapi.apply_manifest(documents $form, dry_run bool default false, allow_data_loss text[] default '{}')
+		returns table(step int, statement text, deferred bool, lock text, effect text, rows bigint) language plpgsql as \$\$
+		begin
+			perform public.keep(documents::text);
+			return query select * from entityapi.apply_what_was_kept(documents, dry_run, allow_data_loss);
+		end \$\$;
+		SQL
+}
 my @files = grep { EntityApi::Test::slurp($_) =~ /apply_manifest/ } glob "$checkout/sql/*.sql";
 cmp_ok(scalar @files, '>', 10, 'files of SQL that apply manifests');
 for my $source (@files)

@@ -46,7 +46,7 @@ sub apply
 	my ($documents) = @_;
 
 	open my $out, '>', "$folder/m.json" or die "m.json: $!\n";
-	print $out JSON::PP->new->encode($documents);
+	print $out JSON::PP->new->canonical->encode($documents);
 	close $out or die "m.json: $!\n";
 	return $cluster->apply("$folder/m.json");
 }

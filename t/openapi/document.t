@@ -12,7 +12,7 @@ use EntityApi::Test::Conformance;
 use EntityApi::Test::Rows;
 
 my $checkout = EntityApi::Test::checkout();
-my $json = JSON::PP->new->utf8;
+my $json = JSON::PP->new->utf8->canonical;
 
 my $editor = EntityApi::Test::Conformance->begin('library');
 my ($cluster, $shim) = ($editor->cluster, $editor->shim);

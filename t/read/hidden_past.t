@@ -17,7 +17,7 @@ my $cluster = EntityApi::Test->cluster;
 plan skip_all => 'counts of other nodes are not shown here' if $cluster->nodes > 1;
 my $true = JSON::PP::true;
 my @operations = qw(create read update delete history);
-my $text = JSON::PP->new->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
+my $text = JSON::PP->new->canonical->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
 	{ kind => 'Service', metadata => { name => 's' }, spec => { schema => 'app' } }, { kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Chief => undef } } },
 	{ kind => 'Policy', metadata => { name => 'Far' }, spec => { expression => q{#record.region != 'far'} } },
 	map { { kind => 'Entity', metadata => { name => $_->[0] }, spec => { permissions => { Chief => [ @operations, $_->[1] ? 'restore' : () ] }, policies => { Far => ['read'] },

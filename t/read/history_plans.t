@@ -14,7 +14,7 @@ delete $ENV{ENTITYAPI_TEST_MAPPED};
 
 my $cluster = EntityApi::Test->cluster;
 my %roles = (Chief => [qw(create read update delete history)]);
-my $text = JSON::PP->new->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
+my $text = JSON::PP->new->canonical->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
 	{ kind => 'Service', metadata => { name => 's' }, spec => { schema => 'app' } }, { kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Chief => undef } } },
 	{ kind => 'Policy', metadata => { name => 'Far' }, spec => { expression => q{#record.region != 'far'} } },
 	{ kind => 'Entity', metadata => { name => 'Open' }, spec => { permissions => \%roles, fields => { region => { type => 'string' }, n => { type => 'integer' } } } },

@@ -18,7 +18,7 @@ sub declare
 	my (%service) = @_;
 
 	open my $out, '>', $manifests or die "$manifests: $!\n";
-	print $out JSON::PP->new->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
+	print $out JSON::PP->new->canonical->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
 		{ kind => 'Service', metadata => { name => 's' }, spec => \%service },
 		{ kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Editor => undef } } },
 		{ kind => 'Entity', metadata => { name => 'Account' }, spec => {

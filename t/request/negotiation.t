@@ -25,7 +25,7 @@ sub asked
 		{ token => $editor->{token}, headers => \%headers, defined $body ? (body => $body) : () });
 }
 
-my $author = JSON::PP->new->encode({ data => { type => 'authors', attributes => { name => 'New' } } });
+my $author = JSON::PP->new->canonical->encode({ data => { type => 'authors', attributes => { name => 'New' } } });
 
 subtest 'Content-Type' => sub {
 	for my $case (
@@ -293,7 +293,7 @@ subtest 'paths' => sub {
 		is(asked(GET => "$path/guests")->{json}{data}[0]{id}, $ann->{id}, 'what is related');
 		is(asked(GET => "$path/relationships/guests")->{json}{data}[0]{id}, $ann->{id}, 'and linked');
 		is(asked(PATCH => $path, 'Content-Type' => $plain,
-				body => JSON::PP->new->encode({ data => $editor->identifier($room) }))->{status}, 200, 'PATCH');
+				body => JSON::PP->new->canonical->encode({ data => $editor->identifier($room) }))->{status}, 200, 'PATCH');
 	}
 	is(asked(GET => $_)->{json}{meta}{pagination}{totalRecords}, 1, $_) for '/readingRooms', '/readingrooms';
 	is(asked(GET => "/$_")->{status}, 404, "not $_") for qw(ReadingRooms readingROOMS READINGROOMS reading-rooms reading_rooms);

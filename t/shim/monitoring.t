@@ -132,7 +132,7 @@ SKIP:
 	my $run = EntityApi::Test::run([ qw(promtool check config), "$checkout/examples/monitoring/prometheus.yaml" ]);
 	is($run->{status}, 0, 'Prometheus reads the rules') or diag $run->{out}, $run->{err};
 	open my $out, '>', "$folder/rules.json" or die "$!\n";
-	print $out JSON::PP->new->encode({ groups => [ { name => 'all', rules => [ map { { record => "x:$_", expr => $exprs[$_] =~ s/\$__rate_interval/5m/gr } } 0 .. $#exprs ] } ] });
+	print $out JSON::PP->new->canonical->encode({ groups => [ { name => 'all', rules => [ map { { record => "x:$_", expr => $exprs[$_] =~ s/\$__rate_interval/5m/gr } } 0 .. $#exprs ] } ] });
 	close $out;
 	$run = EntityApi::Test::run([ qw(promtool check rules), "$folder/rules.json" ]);
 	is($run->{status}, 0, 'and all expressions') or diag $run->{out}, $run->{err};

@@ -131,7 +131,7 @@ subtest 'rights' => sub {
 # Each function as it may be called, by those who may, with traps before
 # PostgreSQL's own on the path.  Who writes more functions adds them here.
 my %calls = (
-	'apply_manifest' => q{select count(*) from entityapi.apply_manifest(entityapi.export_manifest() operator(pg_catalog.||) '[{"apiVersion": "entityapi/v1", "kind": "Entity",
+	'apply_manifest' => q{select count(*) from entityapi.apply_manifest(entityapi.export_manifest()::pg_catalog.jsonb operator(pg_catalog.||) '[{"apiVersion": "entityapi/v1", "kind": "Entity",
 		"metadata": {"name": "Trapped"}, "spec": {"fields": {"a": {"type": "string", "index": true, "maxLength": 7, "pattern": "a.*"}}}},
 		{"apiVersion": "entityapi/v1", "kind": "Entity", "metadata": {"name": "User"}, "spec": {"accounts": true,
 		"fields": {"born": {"type": "date", "from": "profile.born"}}}}]', false, '{Trapped}')},
@@ -139,7 +139,7 @@ my %calls = (
 	'fold_case' => q{select entityapi.fold_case('ROOT')},
 	'profile_value' => q{select entityapi.profile_value('{"a": 1.5}', 'a', 'decimal', 3, 1)},
 	'repair_and_apply' => q{alter table app.person disable row level security; select count(*) from entityapi.repair_and_apply(entityapi.export_manifest())},
-	'compare_rights' => q{select count(*) from entityapi.compare_rights(entityapi.export_manifest() operator(pg_catalog.||) '[{"apiVersion": "entityapi/v1", "kind": "Entity",
+	'compare_rights' => q{select count(*) from entityapi.compare_rights(entityapi.export_manifest()::pg_catalog.jsonb operator(pg_catalog.||) '[{"apiVersion": "entityapi/v1", "kind": "Entity",
 		"metadata": {"name": "Compared"}, "spec": {"fields": {"a": {"type": "string"}}, "permissions": {"*": ["read"]}}}]')},
 	'list_differences' => 'select count(*) from entityapi.list_differences()',
 	'export_manifest' => 'select entityapi.export_manifest()',

@@ -84,7 +84,7 @@ subtest 'settings of the shim' => sub {
 
 subtest 'functions' => sub {
 	my @there = split /\n/, $cluster->psql(<<~'SQL');
-		select proname || '(' || coalesce((select string_agg(name, ', ' order by n)
+		select distinct proname || '(' || coalesce((select string_agg(name, ', ' order by n)
 			from unnest(proargnames, proargmodes) with ordinality a(name, mode, n)
 			where coalesce(mode, 'i') = 'i'), '') || ')'
 		from pg_proc

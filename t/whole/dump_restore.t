@@ -49,7 +49,7 @@ sub _document
 	my ($name, $content) = @_;
 
 	open my $file, '>', "$folder/$name" or die "$name: $!\n";
-	print {$file} JSON::PP->new->encode($content);
+	print {$file} JSON::PP->new->canonical->encode($content);
 	close $file;
 	return "$folder/$name";
 }

@@ -68,7 +68,7 @@ for my $version (@released)
 			'entityapi.audit_2026_01 ' . ($before_1_2{$version} ? 'false' : 'true') . ', entityapi.audit_2026_02 true', 'a month with records keeps its indexes');
 		is($psql->("select has_table_privilege('entityapi_client', 'entityapi.account', 'trigger, references, truncate')"), 'f',
 			'nobody can hang anything onto a table');
-		for my $function ('entityapi.parse_rsql(text)', 'entityapi.apply_manifest(jsonb, boolean, text[])')
+		for my $function ('entityapi.parse_rsql(text)', map { "entityapi.apply_manifest($_, boolean, text[])" } qw(json text jsonb))
 		{
 			is($psql->("select has_function_privilege('entityapi_reader', '$function', 'execute')"), 't',
 				"rights that were given stay: $function");

@@ -281,7 +281,7 @@ subtest 'form' => sub {
 	{
 		my ($name) = split /=/, $parameter;
 		my $answer = $editor->call(POST => "/operations?$parameter",
-			body => JSON::PP->new->encode({ 'atomic:operations' => [$good] }), headers => { 'Content-Type' => $atomic });
+			body => JSON::PP->new->canonical->encode({ 'atomic:operations' => [$good] }), headers => { 'Content-Type' => $atomic });
 		is("$answer->{status} $answer->{json}{errors}[0]{source}{parameter}", "400 $name", "no $name");
 	}
 	results('unknown members are ignored',
@@ -513,7 +513,7 @@ subtest 'required relationships completed later' => sub {
 };
 
 subtest 'media type and methods' => sub {
-	my $body = JSON::PP->new->encode({ 'atomic:operations' => [ add(authors => { name => 'm' }) ] });
+	my $body = JSON::PP->new->canonical->encode({ 'atomic:operations' => [ add(authors => { name => 'm' }) ] });
 	my $ext = 'https://jsonapi.org/ext/atomic';
 
 	for my $case (

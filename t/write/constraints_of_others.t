@@ -24,7 +24,7 @@ sub declared
 	my ($name, $kind, $spec) = @_;
 
 	open my $file, '>', "$folder/$name.json" or die "$name: $!\n";
-	print {$file} JSON::PP->new->encode({ apiVersion => 'entityapi/v1', kind => $kind, metadata => { name => $name }, spec => $spec });
+	print {$file} JSON::PP->new->canonical->encode({ apiVersion => 'entityapi/v1', kind => $kind, metadata => { name => $name }, spec => $spec });
 	close $file;
 	return;
 }

@@ -24,7 +24,7 @@ $cluster->psql(<<'SQL');
 	$$;
 SQL
 open my $out, '>', $manifests or die "$manifests: $!\n";
-print $out JSON::PP->new->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
+print $out JSON::PP->new->canonical->encode([ map { { apiVersion => 'entityapi/v1', %$_ } }
 	{ kind => 'Service', metadata => { name => 's' }, spec => { schema => 'app' } },
 	{ kind => 'Roles', metadata => { name => 'r' }, spec => { roles => { Clerk => undef, Boss => undef } } },
 	{ kind => 'Hook', metadata => { name => 'Rule' }, spec => { entity => 'Room', phase => 'validate', on => [qw(create update delete)], function => 'rules.answer' } },

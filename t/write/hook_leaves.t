@@ -23,7 +23,7 @@ $cluster->psql(<<~'SQL');
 	create function mallory.hook(c jsonb) returns jsonb language plpgsql as $$ begin return null; end $$;
 	SQL
 $cluster->apply("$checkout/t/data/entities");
-$cluster->psql(q{select count(*) from entityapi.apply_manifest(entityapi.export_manifest() || '[{"apiVersion": "entityapi/v1", "kind": "Hook", "metadata": {"name": "Mal"},
+$cluster->psql(q{select count(*) from entityapi.apply_manifest(entityapi.export_manifest()::jsonb || '[{"apiVersion": "entityapi/v1", "kind": "Hook", "metadata": {"name": "Mal"},
 	"spec": {"entity": "Person", "phase": "after", "on": ["create"], "function": "mallory.hook"}}]')});
 
 my %leaves = (

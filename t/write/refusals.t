@@ -470,7 +470,7 @@ subtest 'update' => sub {
 	my ($one, $two) = map { made(specimens => { name => $_, code => $_ }) } qw(one two);
 	my $swap = sub {
 		my @operations = map { { op => 'update', data => { type => 'specimens', id => $_->[0]{id}, attributes => { code => $_->[1] } } } } @_;
-		return $editor->call(POST => '/operations', body => JSON::PP->new->encode({ 'atomic:operations' => \@operations }),
+		return $editor->call(POST => '/operations', body => JSON::PP->new->canonical->encode({ 'atomic:operations' => \@operations }),
 			headers => { map { $_ => "$type;ext=\"https://jsonapi.org/ext/atomic\"" } qw(Content-Type Accept) });
 	};
 	my $answer = $swap->([ $one, 'two' ], [ $two, 'one' ]);

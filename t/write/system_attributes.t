@@ -57,7 +57,7 @@ sub apply
 	my ($documents) = @_;
 
 	open my $out, '>', "$folder/m.json" or die "m.json: $!\n";
-	print $out JSON::PP->new->encode($documents);
+	print $out JSON::PP->new->canonical->encode($documents);
 	close $out or die "m.json: $!\n";
 	return $cluster->apply("$folder/m.json");
 }
@@ -188,7 +188,7 @@ is($cluster->psql("select updated_at from app.task where id = '$other->{id}'"), 
 apply(documents([qw(createdAt createdBy updatedBy)]));
 is_deeply([ sort grep { /^(created|updated)/ } keys %{ now($task->{id})->{attributes} } ], ['createdAt'], 'nothing is lost with a time');
 open my $out, '>', "$folder/m.json" or die "m.json: $!\n";
-print $out JSON::PP->new->encode(documents([]));
+print $out JSON::PP->new->canonical->encode(documents([]));
 close $out;
 like($cluster->try_apply("$folder/m.json")->{err}, qr/the values of Task.createdBy would be lost/, 'but authors are');
 

@@ -79,7 +79,7 @@ sub bytes { return "'\\x" . unpack('H*', $_[0]) . "'::bytea" }
 # Of each type: values as SQL writes them
 my %of_type = (
 	text => sub { text(any(map({ spoiled(any(@{ $corpus{$_} })) } qw(rsql policy)), map { ref ? 'x' : $_ } @words)) },
-	jsonb => sub { text($json->encode(rand() < 0.7 ? mutated($documents) : any(@words))) . '::jsonb' },
+	map({ my $type = $_; ($type => sub { text($json->encode(rand() < 0.7 ? mutated($documents) : any(@words))) . "::$type" }) } qw(json jsonb)),
 	bytea => sub { bytes(spoiled(any(@{ $corpus{message} }, @{ $corpus{jsonread} }))) },
 	inet => sub { any("'127.0.0.1'", "'::ffff:192.0.2.1'", 'null', "'10.0.0.0/8'") . '::inet' },
 	uuid => sub { any("'01980000-0000-7000-8000-000000000000'", 'null', 'gen_random_uuid()') . '::uuid' },
@@ -109,7 +109,7 @@ sub call
 	my $kind = rand;
 
 	return 'entityapi.handle(' . $of_type{bytea}->() . ')' if $kind < 0.2;
-	return 'entityapi.apply_manifest(' . $of_type{jsonb}->() . ', ' . any('true', 'false') . ')' if $kind < 0.45;
+	return 'entityapi.apply_manifest(' . $of_type{ any(qw(json jsonb)) }->() . ', ' . any('true', 'false') . ')' if $kind < 0.45;
 	return 'entityapi.check_expression(' . text(spoiled(any(@{ $corpus{policy} }))) . ')' if $kind < 0.55;
 	return 'entityapi.parse_rsql(' . text(spoiled(any(@{ $corpus{rsql} }))) . ')' if $kind < 0.65;
 	my $function = any(@functions);

@@ -452,20 +452,40 @@ sub _declaring
 			end if;
 		end $$;
 
+		-- the others as they are, in their order
+		create function public.declared(documents json) returns json language plpgsql immutable as $$
+		begin
+			if json_typeof(documents) is distinct from 'array' then
+				return documents;
+			end if;
+			return (select json_agg(d order by n) from (
+				select case when e.d ->> 'kind' = 'Service' then (public.declared(jsonb_build_array(e.d)) -> 0)::json else e.d end as d, n
+				from json_array_elements(documents) with ordinality e (d, n)
+				union all
+				select (public.declared(jsonb '[]') -> 0)::json, null
+				where not exists (select from json_array_elements(documents) e where json_typeof(e) = 'object' and e ->> 'kind' = 'Service')) e);
+		end $$;
+		create function public.declared(documents text) returns text language plpgsql immutable as $$
+		begin
+			return public.declared(documents::json);
+		exception when others then
+			return documents;
+		end $$;
+
 		-- the names of the functions are those of the wrappers, or their own again
 		create function public.declare_distributed(wanted boolean) returns void language plpgsql as $body$
 		declare
 			f record;
 		begin
 			perform set_config('citus.enable_ddl_propagation', 'off', true);
-			for f in select p.oid, p.proname, pg_get_function_arguments(p.oid) as arguments, pg_get_function_result(p.oid) as result,
+			for f in select p.oid, p.proname, p.oid::regprocedure as signature, pg_get_function_identity_arguments(p.oid) as types, pg_get_function_arguments(p.oid) as arguments, pg_get_function_result(p.oid) as result,
 					array_to_string(p.proargnames[2 : p.pronargs], ', ') as others, p.proowner, p.proacl
 				from pg_proc p
 				where pronamespace = 'entityapi'::regnamespace and proname in ('apply_manifest', 'repair_and_apply', 'compare_rights')
 					and wanted or pronamespace = 'undeclared'::regnamespace
 			loop
 				if wanted then
-					execute format('alter function entityapi.%I set schema undeclared', f.proname);
+					execute format('alter function %s set schema undeclared', f.signature);
 					execute format('create function entityapi.%I(%s) returns %s language plpgsql as $f$
 						#variable_conflict use_column
 						begin
@@ -473,10 +493,11 @@ sub _declaring
 						end $f$', f.proname, f.arguments, f.result, f.proname, f.others);
 
 					-- whose it is, and for whom
-					update pg_proc set proowner = f.proowner, proacl = f.proacl where pronamespace = 'entityapi'::regnamespace and proname = f.proname;
+					update pg_proc set proowner = f.proowner, proacl = f.proacl where pronamespace = 'entityapi'::regnamespace and proname = f.proname
+						and pg_get_function_identity_arguments(oid) = f.types;
 				else
-					execute format('drop function entityapi.%I', f.proname);
-					execute format('alter function undeclared.%I set schema entityapi', f.proname);
+					execute format('drop function entityapi.%I(%s)', f.proname, f.types);
+					execute format('alter function %s set schema entityapi', f.signature);
 				end if;
 			end loop;
 		end $body$;
