@@ -2,7 +2,7 @@
 // see it.
 
 import { h, svg } from './element.js'
-import { SYSTEM, model } from './model.js'
+import { SYSTEM, inOrder, model } from './model.js'
 import { link } from './route.js'
 import { empty, head } from './ui.js'
 
@@ -13,10 +13,9 @@ const GAP = { x: 72, y: 34 }
 const MOST = 12
 const LARGE = 1300
 
-const linesOf = (entity) => [
-  ...entity.attributes.map(({ name, kind, required }) => ({ name, kind, required })),
-  ...entity.relationships.filter(({ many }) => !many).map(({ name, required }) => ({ name, kind: '→', required }))
-]
+const linesOf = (entity) =>
+  inOrder(entity, [...entity.attributes, ...entity.relationships.filter(({ many }) => !many)])
+    .map(({ name, kind = '→', required }) => ({ name, kind, required }))
 
 const short = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text
 

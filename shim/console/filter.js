@@ -1,7 +1,7 @@
 // The builder of filters, which writes RSQL and shows it.
 
 import { h, newId, put } from './element.js'
-import { model } from './model.js'
+import { inOrder, model } from './model.js'
 import { picker } from './picker.js'
 import { shownAttributes, shownRelationships } from './read.js'
 import { operatorsFor, read, write } from './rsql.js'
@@ -12,21 +12,27 @@ const EXAMPLE = "status==SENT;customer.city=ilike='%berlin%'"
 
 const plain = ({ kind }) => !['list', 'json', 'password'].includes(kind)
 
+/** What can be asked of a relationship: the link, attributes behind it. */
+function behind(relationship) {
+  const { name, title, many, types } = relationship
+  const target = types.length === 1 && model.byType.get(types[0])
+  const itself = target ? { name: `${name}.id`, title, kind: 'reference', schema: {}, relationship }
+    : { name, title, kind: 'relationship', schema: {} }
+  const further = target ? shownAttributes(target).filter(plain) : []
+  return [...(many ? [] : [itself]), ...further.map((one) => ({
+    name: `${name}.${one.name}`, title: `${title}: ${one.title.toLowerCase()}`, kind: one.kind, schema: one.schema
+  }))]
+}
+
 /** What can be asked of an entity: its attributes, those of linked ones, links. */
 function selectors(entity) {
   const own = shownAttributes(entity).filter(({ kind }) => kind !== 'list' && kind !== 'password')
-    .map(({ name, title, kind, schema }) => ({ name, title, kind, schema }))
-  const linked = shownRelationships(entity).flatMap((relationship) => {
-    const { name, title, many, types } = relationship
-    const target = types.length === 1 && model.byType.get(types[0])
-    const itself = target ? { name: `${name}.id`, title, kind: 'reference', schema: {}, relationship }
-      : { name, title, kind: 'relationship', schema: {} }
-    const further = target ? shownAttributes(target).filter(plain) : []
-    return [...(many ? [] : [itself]), ...further.map((one) => ({
-      name: `${name}.${one.name}`, title: `${title}: ${one.title.toLowerCase()}`, kind: one.kind, schema: one.schema
-    }))]
-  })
-  return [...own, ...linked, { name: 'id', title: 'Id', kind: 'uuid', schema: {} }]
+  const fields = inOrder(entity, [...own, ...shownRelationships(entity)])
+  return [
+    ...fields.flatMap((one) => one.types ? behind(one)
+      : { name: one.name, title: one.title, kind: one.kind, schema: one.schema }),
+    { name: 'id', title: 'Id', kind: 'uuid', schema: {} }
+  ]
 }
 
 const options = (pairs, chosen) => pairs.map(([of, text]) => h('option', { value: of, selected: of === chosen }, text))

@@ -2,7 +2,7 @@
 
 import { get } from './api.js'
 import { h, put } from './element.js'
-import { entityOf, model } from './model.js'
+import { entityOf, inOrder, model } from './model.js'
 import { nameOf, pathOf } from './read.js'
 import { link } from './route.js'
 import { shortId, words } from './text.js'
@@ -26,12 +26,14 @@ function shown(of, { kind, many, types }) {
 }
 
 /** What was there before, but of something new, and what came. */
-function change(entity, isNew, [name, { from, to }]) {
+function change(entity, isNew, { name, from, to }) {
   const field = [...entity.attributes, ...entity.relationships].find((one) => one.name === name) ?? {}
   const before = [h('del', null, shown(from, field)), h('span', { role: 'img', 'aria-label': 'became' }, ' → ')]
   return h('div', null, h('dt', { title: name }, field.title ?? words(name)),
     h('dd', null, !isNew && before, h('ins', null, shown(to, field))))
 }
+
+const told = (changes) => Object.entries(changes ?? {}).map(([name, one]) => ({ name, ...one }))
 
 function entry(entity, id, { attributes: { at, action: what, actor, changes, version } }) {
   const isNew = what === 'ENTITY_CREATE'
@@ -40,7 +42,7 @@ function entry(entity, id, { attributes: { at, action: what, actor, changes, ver
   return h('li', null,
     h('p', null, h('strong', null, done(what)), who && ` by ${who}`, ' · ', time(at),
       version !== undefined && version !== null && h('span', { class: 'muted' }, ` · version ${version}`)),
-    h('dl', { class: 'changes' }, Object.entries(changes ?? {}).map((pair) => change(entity, isNew, pair))),
+    h('dl', { class: 'changes' }, inOrder(entity, told(changes)).map((one) => change(entity, isNew, one))),
     isPast && h('a', { href: link(['data', entity.collection, id], { asOf: at }) }, 'As it was then'))
 }
 

@@ -3,7 +3,7 @@
 import { h, put } from './element.js'
 import { filterBuilder } from './filter.js'
 import { entityOf, labelOf, may, mayShowDeleted, model } from './model.js'
-import { firstColumns, linkTo, read, shownAttributes, shownRelationships } from './read.js'
+import { firstColumns, linkTo, read, shownFields } from './read.js'
 import { go, link } from './route.js'
 import { count, shortId } from './text.js'
 import { exportButton, importButton } from './transfer.js'
@@ -24,8 +24,11 @@ function cell(entity, resource, name) {
     : linkTo(resource.relationships?.[name]?.data)
 }
 
-/** The first cell leads to the resource. */
-function firstCell(entity, resource, name) {
+/** The name leads to the resource, or else the first column with a value of its own. */
+const leading = (entity, columns) =>
+  columns.find((name) => name === entity.label?.name) ?? columns.find((name) => attributeOf(entity, name)) ?? columns[0]
+
+function leadingCell(entity, resource, name) {
   const isLabel = name === entity.label?.name
   const query = resource.meta?.deletedAt ? { deleted: 'with' } : {}
   return h('a', {
@@ -45,9 +48,10 @@ function heading(entity, name, { sort, onsort }) {
 }
 
 function row(entity, resource, columns, extra) {
+  const leads = leading(entity, columns)
   return h('tr', { class: resource.meta?.deletedAt ? 'deleted' : undefined },
-    columns.map((name, i) => h('td', { class: align(entity, name) },
-      i === 0 ? firstCell(entity, resource, name) : cell(entity, resource, name))),
+    columns.map((name) => h('td', { class: align(entity, name) },
+      name === leads ? leadingCell(entity, resource, name) : cell(entity, resource, name))),
     extra && h('td', { class: 'right' }, extra(resource)))
 }
 
@@ -61,8 +65,6 @@ export function table(entity, resources, columns, { sort, onsort, extra, caption
     h('tbody', null, resources.map((resource) => row(entity, resource, columns, extra)))))
 }
 
-const columnsOf = (entity) => [...shownAttributes(entity), ...shownRelationships(entity).filter(({ many }) => !many)]
-
 function columnChoice(entity, columns, chosen) {
   const box = (name) => h('input', {
     type: 'checkbox',
@@ -71,7 +73,7 @@ function columnChoice(entity, columns, chosen) {
   })
   return h('details', { class: 'menu' }, h('summary', null, 'Columns'),
     h('fieldset', { class: 'panel stack' }, h('legend', { class: 'sr' }, 'Columns'),
-      columnsOf(entity).map(({ name, title }) => h('label', { class: 'check' }, box(name), ' ', title))))
+      shownFields(entity).map(({ name, title }) => h('label', { class: 'check' }, box(name), ' ', title))))
 }
 
 const choice = (options, chosen, onchange) => h('select', { onchange: ({ target }) => onchange(target.value) },
@@ -148,7 +150,7 @@ export async function show({ parts: [, collection], query, signal }) {
     const said = refusal(error, entity, query)
     return [title(), error.status === 400 && error.code !== 'TENANT_REQUIRED' && panel(entity, query, move, true), said]
   }
-  const known = columnsOf(entity).map(({ name }) => name)
+  const known = shownFields(entity).map(({ name }) => name)
   return [
     title([create(), importButton(entity), exportButton(entity, query)]),
     panel(entity, query, move, false, [

@@ -88,9 +88,8 @@ function readEntity(collection, base) {
     }
   }
   entity.attributes = readAttributes(name, resource)
-  entity.relationships = readRelationships(name, resource, one).sort((a, b) => rank(a) - rank(b))
+  entity.relationships = readRelationships(name, resource, one)
   entity.label = labelField(entity.attributes)
-  entity.attributes.sort((a, b) => weight(entity, a) - weight(entity, b))
   return entity
 }
 
@@ -169,14 +168,6 @@ function labelField(attributes) {
 
 export const SYSTEM = ['createdAt', 'updatedAt', 'createdBy', 'updatedBy']
 
-const rank = ({ name, required }) => SYSTEM.includes(name) ? 2 : required ? 0 : 1
-
-function weight(entity, attribute) {
-  return (attribute === entity.label ? 0 : 10) + (attribute.required ? 0 : 2) +
-    (attribute.kind === 'text' ? 4 : attribute.kind === 'json' ? 5 : 0) +
-    (SYSTEM.includes(attribute.name) ? 8 : 0)
-}
-
 const PERMISSIONS = '/auth/me/permissions'
 
 /** Asks what the caller's roles allow; a service that does not tell is tried out. */
@@ -192,6 +183,23 @@ const allowed = (type) => model.permissions === null ? null : model.permissions[
 /** Roles allow an operation on an entity, as far as is known. */
 export const permits = ({ type }, operation) =>
   (allowed(type)?.operations.includes(operation) ?? true) && !model.refused.has(`${operation} ${type}`)
+
+/** All names that one may read or write, as the manifest declares them: the document has attributes apart. */
+function orderOf(type) {
+  const { readable, writable } = allowed(type) ?? NOTHING
+  const order = [...readable]
+  writable.forEach((name, i) => {
+    if (!order.includes(name)) order.splice(order.indexOf(writable[i - 1]) + 1, 0, name)
+  })
+  return order
+}
+
+/** Attributes and relationships in the order of the manifest; what is not known to have a place comes behind. */
+export function inOrder({ type }, fields) {
+  const places = new Map(orderOf(type).map((name, i) => [name, i]))
+  const place = ({ name }) => places.get(name) ?? places.size + (SYSTEM.includes(name) ? 1 : 0)
+  return [...fields].sort((a, b) => place(a) - place(b))
+}
 
 /** There is such an operation, and it is allowed. */
 export const may = (entity, operation) => Boolean(entity.can[operation]) && permits(entity, operation)

@@ -3,7 +3,7 @@
 
 import { at, get } from './api.js'
 import { h } from './element.js'
-import { SYSTEM, hide, isHidden, labelOf, model } from './model.js'
+import { SYSTEM, hide, inOrder, isHidden, labelOf, model } from './model.js'
 import { link } from './route.js'
 import { shortId } from './text.js'
 import { value } from './ui.js'
@@ -15,16 +15,21 @@ export const shownAttributes = (entity) =>
 
 export const shownRelationships = (entity) => entity.relationships.filter(({ name }) => !isHidden(entity.type, name))
 
+const toOne = (entity) => shownRelationships(entity).filter(({ many }) => !many)
+
+/** What has a value in the resource itself, in order. */
+export const shownFields = (entity) => inOrder(entity, [...shownAttributes(entity), ...toOne(entity)])
+
 /** include and fields for these columns; of what is linked, its name alone. */
 export function fieldsFor(entity, columns) {
   const named = new Map([[entity.type, new Set(columns.filter((name) => !isHidden(entity.type, name)))]])
-  const toOne = shownRelationships(entity).filter(({ name, many }) => !many && columns.includes(name))
-  for (const type of toOne.flatMap(({ types }) => types)) {
+  const linked = toOne(entity).filter(({ name }) => columns.includes(name))
+  for (const type of linked.flatMap(({ types }) => types)) {
     const label = model.byType.get(type)?.label
     if (!named.has(type)) named.set(type, new Set())
     if (label && !isHidden(type, label.name)) named.get(type).add(label.name)
   }
-  const query = toOne.length > 0 ? { include: toOne.map(({ name }) => name).join(',') } : {}
+  const query = linked.length > 0 ? { include: linked.map(({ name }) => name).join(',') } : {}
   for (const [type, names] of named) query[`fields[${type}]`] = names.size > 0 ? [...names].join(',') : EMPTY
   return query
 }
@@ -73,16 +78,15 @@ export function linkTo(one) {
 
 export const remember = (resource) => index({ data: resource })
 
-/** The columns that a table begins with: the name, what is short, links; not who wrote it. */
+/** The columns that a table begins with, in order: the name, what is short, links; not who wrote it. */
 export function firstColumns(entity, most = 7) {
-  const links = shownRelationships(entity).filter(({ name, many }) => !many && !SYSTEM.includes(name))
-    .map(({ name }) => name).slice(0, 2)
+  const isName = ({ name }) => name === entity.label?.name
+  const links = toOne(entity).filter(({ name }) => !SYSTEM.includes(name)).slice(0, 2)
   const short = shownAttributes(entity)
-    .filter(({ kind, name }) => (!['text', 'json', 'list', 'uuid'].includes(kind) || name === entity.label?.name))
-    .map(({ name }) => name)
-  const chosen = short.slice(0, most - links.length)
-  chosen.splice(1, 0, ...links)
-  return chosen
+    .filter((one) => !['text', 'json', 'list', 'uuid'].includes(one.kind) && !isName(one))
+  const named = shownAttributes(entity).filter(isName)
+  const chosen = [...named, ...links, ...short.slice(0, most - named.length - links.length)]
+  return shownFields(entity).filter((one) => chosen.includes(one)).map(({ name }) => name)
 }
 
 export const pathOf = (entity, id, ...more) => entity.base + [id, ...more].map((part) => at`/${part}`).join('')

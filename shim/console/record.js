@@ -3,21 +3,17 @@
 import { ApiError, get, post, request } from './api.js'
 import { h, put } from './element.js'
 import { form } from './form.js'
-import { entityOf, isWritable, labelOf, learn, may, model, permits } from './model.js'
+import { entityOf, inOrder, isWritable, labelOf, learn, may, model, permits } from './model.js'
 import { picker } from './picker.js'
-import { linkTo, pathOf, read, shownAttributes, shownRelationships } from './read.js'
+import { linkTo, pathOf, read, shownAttributes, shownFields } from './read.js'
 import { sections } from './relations.js'
 import { go, link } from './route.js'
 import { shortId } from './text.js'
 import { action, button, confirm, dialog, empty, facts, head, notify, plainTable, time, value } from './ui.js'
 
-const toOne = (entity) => shownRelationships(entity).filter(({ many }) => !many)
-const columnsOf = (entity) => [...shownAttributes(entity), ...toOne(entity)].map(({ name }) => name)
+const columnsOf = (entity) => shownFields(entity).map(({ name }) => name)
 
 const ifMatch = (resource) => resource.meta?.version === undefined ? {} : { 'If-Match': `"${resource.meta.version}"` }
-
-const isLong = ({ schema }) =>
-  [schema.type].flat().includes('string') && !schema.format && !schema.enum && (schema.maxLength ?? 9999) > 255
 
 /** The fields of a form; "set" says whether a new one or a change is made. */
 function fieldsOf(entity, set) {
@@ -29,12 +25,7 @@ function fieldsOf(entity, set) {
     name: one.name, title: one.title, required: isNew && one.required, relationship: one, hint: '',
     input: (props, given) => picker(one, props, given)
   }))
-  // the name, what it must lead to, what is short, what it may lead to, what is long
-  const [first, ...others] = attributes
-  return [
-    first, ...links.filter(({ required }) => required), ...others.filter((one) => !isLong(one)),
-    ...links.filter(({ required }) => !required), ...others.filter(isLong)
-  ].filter(Boolean)
+  return inOrder(entity, [...attributes, ...links])
 }
 
 const canLink = (entity, one, isNew) => one.types.some((type) => model.byType.has(type) && permits({ type }, 'read')) &&
@@ -146,11 +137,11 @@ export async function show({ parts: [, collection, id], query, signal }) {
 }
 
 function details(entity, resource) {
-  const attributes = shownAttributes(entity).filter(({ name }) => name in (resource.attributes ?? {}))
-  const links = toOne(entity).filter(({ name }) => resource.relationships?.[name])
+  const { attributes = {}, relationships = {} } = resource
+  const fields = shownFields(entity).filter(({ name }) => name in attributes || name in relationships)
   return h('section', { class: 'panel', 'aria-label': 'Fields' }, facts([
-    ...attributes.map(({ name, title, kind }) => [title, value(resource.attributes[name], kind), name]),
-    ...links.map(({ name, title }) => [title, linkTo(resource.relationships[name].data), name]),
+    ...fields.map(({ name, title, kind, types }) =>
+      [title, types ? linkTo(relationships[name].data) : value(attributes[name], kind), name]),
     resource.meta?.version !== undefined && ['Version', String(resource.meta.version)]
   ]))
 }
@@ -196,7 +187,8 @@ async function conflict(entity, before, said) {
   const now = await load(entity, before.id, {})
   const [was, there] = [valuesOf(before), valuesOf(now)]
   const isOther = ({ name }) => text(was[name]) !== text(there[name])
-  const fields = [...entity.attributes, ...entity.relationships].filter((one) => one.name in said || isOther(one))
+  const fields = inOrder(entity, [...entity.attributes, ...entity.relationships])
+    .filter((one) => one.name in said || isOther(one))
   const chosen = await dialog('Somebody else has changed this meanwhile', (close) => [
     h('p', null, 'Below is what you put in, and what is there now.'),
     plainTable('Both versions', ['Field', 'You had seen', 'You put in', 'There now'],

@@ -5,7 +5,7 @@ import { get, post } from './api.js'
 import { line, plain, readCsv } from './csv.js'
 import { h, put } from './element.js'
 import { has, isWritable, may, model } from './model.js'
-import { fieldsFor, shownAttributes, shownRelationships } from './read.js'
+import { fieldsFor, shownFields } from './read.js'
 import { Exact, count, parse } from './text.js'
 import { action, button, dialog, notify, progress, save } from './ui.js'
 
@@ -13,8 +13,6 @@ const PAGE = 100
 const BATCH = 100
 const NUMBER = /^-?\d+(\.\d+)?([eE][-+]?\d+)?$/
 const TRUTH = new Map([['true', true], ['yes', true], ['false', false], ['no', false]])
-
-const linksOf = (entity) => shownRelationships(entity).filter(({ many }) => !many)
 
 export function exportButton(entity, query) {
   return button('Export', () => dialog(`Export ${entity.title.toLowerCase()}`, (close) => {
@@ -39,7 +37,7 @@ export function exportButton(entity, query) {
 }
 
 async function readAll(entity, query, bar, isStopped) {
-  const columns = [...shownAttributes(entity), ...linksOf(entity)].map(({ name }) => name)
+  const columns = shownFields(entity).map(({ name }) => name)
   const own = `fields[${entity.type}]`
   const fields = { [own]: fieldsFor(entity, columns)[own] }
   const rows = []
@@ -68,14 +66,17 @@ const target = ({ types }, data) => data && (types.length > 1 ? `${data.type}/${
 const saveJson = (entity, rows) =>
   save(`${entity.collection}.json`, 'application/json', [JSON.stringify(rows, null, 1)])
 
-function saveCsv(entity, rows) {
-  const attributes = shownAttributes(entity).map(({ name }) => name)
-  const links = linksOf(entity)
-  const names = ['id', ...attributes, ...links.map(({ name }) => name)]
-  const lines = rows.map((row) => [row.id, ...attributes.map((name) => row.attributes?.[name]),
-    ...links.map((one) => target(one, row.relationships?.[one.name]?.data))])
-  save(`${entity.collection}.csv`, 'text/csv', [[names, ...lines].map(line).join('')])
+/** All rows as CSV, columns in the order of the manifest. */
+export function csvOf(entity, rows) {
+  const fields = shownFields(entity)
+  const names = ['id', ...fields.map(({ name }) => name)]
+  const valueOf = ({ attributes, relationships }, one) =>
+    one.types ? target(one, relationships?.[one.name]?.data) : attributes?.[one.name]
+  const lines = rows.map((row) => [row.id, ...fields.map((one) => valueOf(row, one))])
+  return [names, ...lines].map(line).join('')
 }
+
+const saveCsv = (entity, rows) => save(`${entity.collection}.csv`, 'text/csv', [csvOf(entity, rows)])
 
 export function importButton(entity) {
   if (!may(entity, 'create') || !has(`/api/v${model.version}/operations`, 'post')) return null

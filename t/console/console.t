@@ -53,7 +53,7 @@ for my $example (qw(billing tracker))
 				TMPDIR           => EntityApi::Test::folder(),
 				CONSOLE_BROWSER  => $browser,
 				CONSOLE_SLOWNESS => EntityApi::Test::SLOWNESS(),
-				CONSOLE_SETUP   => JSON::PP->new->encode({
+				CONSOLE_SETUP   => JSON::PP->new->canonical->encode({
 						users => \%users, tenant => $tenant, example => $example }) });
 		my @lines = map { JSON::PP->new->utf8->decode($_) } grep { /^\{/ } split /\n/, $result->{out};
 
