@@ -570,7 +570,11 @@ write_application(StringInfo buf, const EaDeclService *service)
 	appendStringInfoChar(buf, '{');
 	write_string(buf, "role", service->application_role);
 	write_names(buf, "searchPath", service->search_path);
-	write_tree(buf, "settings", service->settings);
+	if (service->settings != NULL)
+	{
+		ea_jsonwrite_key(buf, "settings");
+		write_sorted(buf, service->settings);
+	}
 	appendStringInfoChar(buf, '}');
 }
 

@@ -241,7 +241,7 @@ typedef struct Constraints
 {
 	List	   *oids;
 	List	   *names;
-	List	   *deferred;		/* of the names, those declared so as to wait */
+	List	   *deferred;		/* of the names, those declared to wait */
 	bool		hidden;			/* in a schema that the role may not use */
 } Constraints;
 

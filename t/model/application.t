@@ -25,7 +25,7 @@ sub declared
 
 	$documents{$name} = $spec;
 	EntityApi::Test::write_file("$folder/$name.json",
-		JSON::PP->new->encode({ apiVersion => 'entityapi/v1', kind => $kind, metadata => { name => $name }, spec => $spec }));
+		JSON::PP->new->canonical->encode({ apiVersion => 'entityapi/v1', kind => $kind, metadata => { name => $name }, spec => $spec }));
 	return;
 }
 
@@ -172,7 +172,7 @@ subtest 'constraints that wait' => sub {
 subtest 'a migration never loses' => sub {
 	my $id = $cluster->psql('select id from shop.customer limit 1');
 	my $migration = EntityApi::Test::Session->new($cluster);
-	my $body = JSON::PP->new->encode({ data => { type => 'customers', id => $id, attributes => { name => 'asked' } } });
+	my $body = JSON::PP->new->canonical->encode({ data => { type => 'customers', id => $id, attributes => { name => 'asked' } } });
 	my $client = EntityApi::Test::Client::connected($shim);
 
 	$migration->must('set role shop_app');
