@@ -5,17 +5,12 @@
 #include <libpq-fe.h>
 
 #include "command/apply.h"
+#include "command/connect.h"
 #include "command/help.h"
 #include "command/manifest_files.h"
 #include "command/retry.h"
 #include "command/rights.h"
 #include "command/steps.h"
-
-/*
- * Whoever calls may be a superuser, so nothing is looked for but where it must
- * be, and by its exact arguments.
- */
-#define PIN_SQL "set search_path = pg_catalog, pg_temp"
 
 /* %s: one of the two functions */
 #define APPLY_SQL \
@@ -170,37 +165,6 @@ print_failure(const char *command, PGconn *connection, const PGresult *result)
 				PQerrorMessage(connection));
 }
 
-static void
-print_notice(void *argument, const char *message)
-{
-	(void) argument;
-	fputs(message, stderr);
-}
-
-static PGconn *
-connect_once(const char *command, const struct config *config)
-{
-	const char *names[] =
-	{"dbname", "application_name", "client_encoding", NULL};
-	const char *values[] = {config->database, "entityapi-shim", "UTF8", NULL};
-	PGconn	   *connection = PQconnectdbParams(names, values, 1);
-
-	if (PQstatus(connection) == CONNECTION_OK)
-	{
-		PGresult   *result = PQexec(connection, PIN_SQL);
-		bool		pinned = PQresultStatus(result) == PGRES_COMMAND_OK;
-
-		PQclear(result);
-		PQsetNoticeProcessor(connection, print_notice, NULL);
-		if (pinned)
-			return connection;
-	}
-	fprintf(stderr, "entityapi-shim %s: %s", command,
-			connection ? PQerrorMessage(connection) : "out of memory\n");
-	PQfinish(connection);
-	return NULL;
-}
-
 /* Columns of APPLY_SQL */
 enum
 {
@@ -349,7 +313,7 @@ static int
 apply(const struct config *config, const char *documents,
 	  const struct apply_options *options)
 {
-	PGconn	   *connection = connect_once("apply", config);
+	PGconn	   *connection = command_connect("apply", config);
 	bool		later = options->resume;
 	bool		sound = true;
 	bool		fine = true;
@@ -404,7 +368,7 @@ openapi_command(const struct config *config, int argc, char **argv)
 		fprintf(stderr, "entityapi-shim openapi: one version at a time\n");
 		return 2;
 	}
-	connection = connect_once("openapi", config);
+	connection = command_connect("openapi", config);
 	if (connection == NULL)
 		return 1;
 	result = PQexecParams(connection, OPENAPI_SQL, 1, NULL, values, NULL,
