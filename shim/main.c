@@ -10,6 +10,7 @@
 #include "command/diff.h"
 #include "command/help.h"
 #include "command/init.h"
+#include "command/introspect.h"
 #include "command/validate.h"
 #include "config/load.h"
 #include "serve/server.h"
@@ -26,6 +27,7 @@ static const struct command
 	{"validate", validate_command},
 	{"diff", diff_command},
 	{"init", init_command},
+	{"introspect", introspect_command},
 	{"schema", schema_command},
 	{"serve", NULL}
 };

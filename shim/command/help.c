@@ -76,6 +76,29 @@ static const struct command commands[] =
 		"writes a first manifest, with comments, into a folder\n"
 	"The schema for editors comes beside it. No file is overwritten.\n",
 	{{NULL, NULL, NULL}}},
+	{"introspect", "[--schema NAME]... [--table NAME]... [--role ROLE]\n"
+		"\t[--tenant COLUMN] [--timestamps utc|local]\n"
+		"\t[--update|--check] DIR [SETTING...]\n",
+		"writes manifests of a database that others made\n"
+		"All tables but the system's are looked at, in one snapshot, and\n"
+		"nothing is changed. Each gets a file with an entity that a role may\n"
+		"read. The service does not serve all that there is: what is left\n"
+		"out is named with the reason. No file is overwritten.\n",
+		{{"--schema", "NAME", "only tables of this schema; may be repeated"},
+		{"--table", "NAME",
+		"only this table, schema.name or a name alone; may be repeated"},
+		{"--role", "ROLE",
+		"as which the tables are read and written, if not as their owner"},
+		{"--tenant", "COLUMN",
+		"tables with this column belong to tenants by it"},
+		{"--timestamps", "utc|local",
+			"what times without zone are: in UTC, or what they are (default "
+		"local)"},
+		{"--update", NULL,
+			"writes the files of new tables, and prints what else differs, "
+		"for patch -p0 -d DIR"},
+		{"--check", NULL,
+	"writes nothing, and ends with 1 if something differs"}}},
 	{"schema", "\n",
 		"prints the JSON Schema of manifests\n"
 		"An editor's YAML server takes it by a first line such as\n"

@@ -87,7 +87,7 @@ my ($status, $help) = run("'$program' --help");
 my @commands = do { my %seen; grep { !$seen{$_}++ } $help =~ /^  entityapi-shim ([a-z]+)(?: |$)/mg };
 my %flags = map { $_ => 1 } map { (run("'$program' $_ --help"))[1] =~ /^  (--[\w-]+)/mg } @commands;
 
-is("@commands", 'serve apply openapi validate diff init schema', 'commands');
+is("@commands", 'serve apply openapi validate diff init introspect schema', 'commands');
 cmp_ok(scalar keys %flags, '>', 40, 'and flags');
 for my $form (qw(man bash zsh))
 {

@@ -1,0 +1,70 @@
+#include <ctype.h>
+#include <string.h>
+
+#include "command/introspect_search_path.h"
+#include "command/introspect_yaml.h"
+
+/* Of PostgreSQL, where nobody has set another */
+#define USUAL_PATH "\"$user\", public"
+
+static bool
+has_table(const struct introspect_catalog *catalog, const char *schema)
+{
+	for (int i = 0; i < catalog->table_count; i++)
+	{
+		if (strcmp(catalog->tables[i].schema, schema) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The next name of a list, as SQL spells it: in small letters unless it is in
+ * quotation marks.  False at the end.
+ */
+static bool
+next_name(const char **at, struct buffer *name)
+{
+	const char *p = *at + strspn(*at, " ,\t\n");
+	bool		quoted = *p == '"';
+
+	buffer_clear(name);
+	if (*p == '\0')
+		return false;
+	for (p += quoted; *p != '\0'; p++)
+	{
+		if (quoted && *p == '"' && *++p != '"')
+			break;
+		if (!quoted && (*p == ',' || isspace((unsigned char) *p)))
+			break;
+		buffer_char(name, quoted ? *p : tolower((unsigned char) *p));
+	}
+	*at = p;
+	return true;
+}
+
+void
+introspect_search_path_write(struct buffer *out,
+							 const struct introspect_catalog *catalog)
+{
+	const char *at = catalog->search_path ? catalog->search_path : USUAL_PATH;
+	struct buffer name = {0};
+	bool		any = false;
+
+	while (next_name(&at, &name) && !name.failed)
+	{
+		const char *schema = name.length == 0 ? "" :
+			strcmp(name.data, "$user") == 0 ? catalog->role : name.data;
+
+		if (!has_table(catalog, schema) ||
+			!utf8_is_valid(schema, strlen(schema)))
+			continue;
+		buffer_string(out, any ? ", " : ", searchPath: [");
+		yaml_scalar(out, schema);
+		any = true;
+	}
+	if (any)
+		buffer_char(out, ']');
+	out->failed = out->failed || name.failed;
+	buffer_free(&name);
+}
