@@ -241,7 +241,7 @@ typedef struct Constraints
 {
 	List	   *oids;
 	List	   *names;
-	List	   *deferred;		/* of the names, those declared to wait */
+	List	   *deferred;		/* of the names, declared so as to wait */
 	bool		hidden;			/* in a schema that the role may not use */
 } Constraints;
 
@@ -358,8 +358,10 @@ let_all_wait(void)
 void
 ea_application_settle_others(const EaApplication *application)
 {
-	if (others_wrote &&
-		find_constraints(application->owner, NIL).names != NIL)
+	Oid			owner = OidIsValid(application->owner) ?
+		application->owner : BOOTSTRAP_SUPERUSERID;
+
+	if (others_wrote && find_constraints(owner, NIL).names != NIL)
 	{
 		ea_application_run_others();
 		let_all_wait();

@@ -53,11 +53,16 @@ grant select (person_id, "Full Name", email, age, balance, visits, born, seen, a
 	insert (person_id, "Full Name", email, age, balance, visits, born, seen, alive, more, lock, gone, gone_id, made, changed, boss),
 	update (person_id, "Full Name", email, age, balance, visits, born, seen, alive, more, lock, gone, gone_id, made, changed, boss), delete on "The Shop"."Person" to shop_web;
 grant select, insert, update, delete on "The Shop"."Pet", "The Shop"."Toy" to shop_web;
+create table "The Shop"."Note" (id uuid primary key default gen_random_uuid(), whose text, words varchar(100));
+create index on "The Shop"."Note" (words);
+alter table "The Shop"."Note" enable row level security;
+create policy own on "The Shop"."Note" to shop_web using (whose = current_setting('app.user', true)) with check (whose = current_setting('app.user', true));
+grant select, insert, update, delete on "The Shop"."Note" to shop_web;
 reset role;
 SQL
 
 my @all = qw(create read update delete history);
-declared(Service => service => { tenancy => 'SINGLE', existing => { role => 'shop_web', searchPath => ['The Shop'] } });
+declared(Service => service => { tenancy => 'SINGLE', existing => { role => 'shop_web', searchPath => ['The Shop'], settings => { 'app.user' => '#user.username' } } });
 declared(Roles => roles => { roles => { Reader => {}, Editor => {} } });
 my %person = (table => '"The Shop"."Person"', optimisticLocking => $true, softDelete => $true, purgeAfterDays => 1, system => [qw(createdAt updatedAt)],
 	columns => { id => 'person_id', name => 'Full Name', version => 'lock', deletedAt => 'gone', deletionId => 'gone_id', createdAt => 'made', updatedAt => 'changed', boss => 'boss' },
@@ -77,6 +82,9 @@ declared(Entity => Pet => { table => '"The Shop"."Pet"', softDelete => $true, pu
 declared(Entity => Toy => { table => '"The Shop"."Toy"', columns => { pet => 'pet' },
 	fields => { no => { type => 'integer', readOnly => $true }, name => { type => 'text' }, pet => { type => 'ref', target => 'Pet', onDelete => 'setNull' } },
 	permissions => { Reader => ['read'], Editor => \@all } });
+my %note = (table => '"The Shop"."Note"', rowSecurity => $true, fields => { whose => { type => 'text' }, words => { type => 'string', maxLength => 100, index => $true } },
+	permissions => { Reader => [qw(create read update delete)], Editor => \@all });
+declared(Entity => Note => \%note);
 declared(Entity => Tag => { fields => { name => { type => 'string' } }, permissions => { Reader => ['read'], Editor => \@all } });
 
 my $schemas = sub { return join "\n", grep { !/^\\(?:un)?restrict/ } split /\n/,
@@ -171,6 +179,14 @@ for my $way ('on', 'off')
 			{ op => 'remove', ref => { type => 'toys', id => $toys[1]{id} } });
 		is($batch->{status}, 200, 'several operations, with local ids') or diag $batch->{body};
 
+		my @later = ({ op => 'add', data => { type => 'pets', lid => 'p', attributes => { name => 'Early' } } },
+			{ op => 'add', data => { type => 'tags', attributes => { name => 'between' } } },
+			{ op => 'add', data => { type => 'people', lid => 'n', attributes => { name => 'Late' } } },
+			{ op => 'update', ref => { type => 'pets', lid => 'p', relationship => 'person' }, data => { type => 'people', lid => 'n' } });
+		is(batch(@later)->{status}, 200, 'a reference to what comes later');
+		is($cluster->psql(q{select n."Full Name" from "The Shop"."Pet" p join "The Shop"."Person" n on n.person_id = p.person where p.name = 'Early'}), 'Late', 'as it is in the table');
+		is(batch(@later[0, 1])->{status}, 400, 'and to nothing');
+
 		my $time = do { select undef, undef, undef, 0.01; $cluster->psql(q{select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')}) };
 		is($ann->call(PATCH => "/toys/$toys[2]{id}", data => { type => 'toys', id => $toys[2]{id}, attributes => { name => 'later' } })->{status}, 200, 'changed');
 		is($ann->call(DELETE => "/people/$staff[0]{id}", headers => { 'If-Match' => '*' })->{status}, 204, 'deleted softly');
@@ -205,9 +221,33 @@ unlike(EntityApi::Test::slurp($cluster->log), qr/entityapi request \S+ failed/, 
   or diag join "\n", EntityApi::Test::slurp($cluster->log) =~ /(.*entityapi request \S+ failed.*)/g;
 is($cluster->psql(q{select count(*) from entityapi.list_differences() where kind = 'difference'}), 0, 'nothing has drifted');
 
+attack 'row security by the caller' => sub {
+	my $add = sub { my ($who, $whose, $words) = @_; return $who->call(POST => '/notes', data => { type => 'notes', attributes => { whose => $whose, words => $words } }) };
+
+	my $note = $add->($ann, 'ann', 'secret');
+	is($note->{status}, 201, 'made') or diag $note->{body};
+	is($add->($bob, 'ann', 'x')->{status}, 403, 'nobody makes one of another');
+	is($add->($bob, 'bob', 'mine')->{status}, 201, 'his own');
+	my $id = $note->{json}{data}{id};
+	for my $way ('on', 'off')
+	{
+		$cluster->set("entityapi.$_", $way) for qw(direct_reads direct_writes);
+		is($bob->call(GET => "/notes/$id")->{status}, 404, 'of others he reads none');
+		is(scalar(grep { $_->{attributes}{whose} ne 'bob' } @{ $bob->good(200, GET => '/notes?sort=words')->{json}{data} }), 0, 'nor lists');
+		is($bob->call(GET => '/notes?filter=words==secret&page[totals]=true')->{json}{meta}{pagination}{totalRecords}, 0, 'nor counts');
+		is($bob->call(GET => '/notes?filter=words=like=s%25')->{json}{meta}{pagination}{totalRecords} // 0, 0, 'by a beginning');
+		is($bob->call(PATCH => "/notes/$id", data => { type => 'notes', id => $id, attributes => { words => 'y' } })->{status}, 404, 'nor changes');
+		is($bob->call(DELETE => "/notes/$id")->{status}, 404, 'nor deletes');
+		is($cluster->psql(qq{select words from "The Shop"."Note" where id = '$id'}), 'secret', 'it is as it was');
+		is($ann->call(GET => "/notes/$id")->{status}, 200, 'its owner reads it');
+		is($ann->call(GET => '/notes?page[totals]=true')->{json}{meta}{pagination}{totalRecords}, 1, 'and counts one');
+		is($ann->call(PATCH => "/notes/$id", data => { type => 'notes', id => $id, attributes => { words => 'secret' } })->{status}, 200, 'and changes it');
+	}
+};
+
 attack 'a reader by SQL' => sub {
 	$cluster->psql('grant entityapi_reader to anybody');
-	for my $table (qw(Person Pet Toy))
+	for my $table (qw(Person Pet Toy Note))
 	{
 		like($cluster->try_psql(qq{select * from "The Shop"."$table"}, user => 'anybody')->{err}, qr/permission denied/, "$table is nothing for him");
 	}
@@ -280,7 +320,7 @@ attack 'a column that the role may not read' => sub {
 
 attack 'memory of a session' => sub {
 	my @written = map { made($_ => { name => 'm' }) } qw(tags toys);
-	my $used = sub { my ($pid) = $cluster->psql(q{select pid from pg_stat_activity where usename = 'entityapi_shim' limit 1}); return (EntityApi::Test::slurp("/proc/$pid/status") =~ /RssAnon:\s+(\d+)/)[0] };
+	my $used = sub { my $all = 0; $all += (EntityApi::Test::slurp("/proc/$_/status") =~ /RssAnon:\s+(\d+)/)[0] for split ' ', $cluster->psql(q{select string_agg(pid::text, ' ') from pg_stat_activity where usename = 'entityapi_shim'}); return $all };
 	my %grown;
 	for my $data (@written)
 	{
@@ -305,7 +345,7 @@ attack 'entities that go' => sub {
 		permissions => { Reader => ['read'], Editor => [ @all, 'restore' ] } });
 	my $result = $cluster->try_apply($folder);
 	unlike($result->{err}, qr/CONSTRAINT|ALTER TABLE/, 'no statement on their tables') or diag $result->{err};
-	unlink "$folder/Pet.json", "$folder/Person.json";
+	unlink map { "$folder/$_.json" } qw(Pet Person Note);
 	EntityApi::Test::write_file("$folder/service.json", $encoder->encode({ apiVersion => 'entityapi/v1', kind => 'Service', metadata => { name => 'service' }, spec => { tenancy => 'SINGLE' } }));
 	$result = $cluster->try_apply($folder);
 	is($result->{status}, 0, 'all of them go') or diag $result->{err};
