@@ -407,6 +407,7 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 		ea_distributed_refuse_own();
 		ea_ddl_stay_here();
 	}
+	plan.wanted = wanted->catalog;
 	plan.was_distributed = was;
 	plan.is_distributed = is;
 	ea_ddl_match(&plan, stored->trees, wanted->trees);

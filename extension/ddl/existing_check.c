@@ -434,6 +434,18 @@ refer(Look *look, const EaDdlObject *object)
 		psprintf("%s; %s", ea_ddl_distribute_call(look->table), add);
 }
 
+/*
+ * Between tables of an application any key will do whose target nobody
+ * deletes: the service has nothing to do before the key acts or refuses.
+ */
+static bool
+takes_any_key(Look *look, const EaDdlTable *target)
+{
+	return look->table->of_application &&
+		!ea_acting_keys_deletes(ea_catalog_entity(look->plan->wanted,
+												  target->entity));
+}
+
 static void
 check_reference(Look *look, EaDdlObject *object)
 {
@@ -441,6 +453,7 @@ check_reference(Look *look, EaDdlObject *object)
 	Oid			far = ea_ddl_relation(target);
 	const char *field = object->field;
 	List	   *key = list_make1(unconstify(char *, target->id_column));
+	bool		any = OidIsValid(far) && takes_any_key(look, target);
 
 	if (!OidIsValid(far))
 	{
@@ -454,16 +467,17 @@ check_reference(Look *look, EaDdlObject *object)
 	}
 	if (!has_row(psprintf("SELECT FROM pg_constraint f WHERE f.contype = 'f'"
 						  " AND f.conrelid = %u AND f.confrelid = %u"
-						  " AND f.condeferrable AND f.convalidated"
-						  " AND f.confdeltype = 'a' AND f.confupdtype = 'a'"
+						  " AND f.convalidated%s"
 						  " AND " NAMES("f.conkey", "f.conrelid") " = %s"
 						  " AND " NAMES("f.confkey", "f.confrelid") " = %s",
-						  look->relid, far,
+						  look->relid, far, any ? "" : " AND f.condeferrable"
+						  " AND f.confdeltype = 'a' AND f.confupdtype = 'a'",
 						  name_array(look->table, target->tenant_scoped,
 									 object->columns),
 						  name_array(target, target->tenant_scoped, key))))
 		ea_ddl_fault(look->plan, look->table, field,
-					 psprintf("needs a deferrable foreign key to %s without "
+					 psprintf(any ? "needs a foreign key to the key of %s" :
+							  "needs a deferrable foreign key to %s without "
 							  "actions", target->qualified),
 					 refer(look, object));
 }

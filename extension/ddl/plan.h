@@ -10,6 +10,7 @@
 #include "base/names.h"
 #include "ddl/tables.h"
 #include "manifest/manifest.h"
+#include "model/catalog.h"
 
 typedef struct EaDdlStatement
 {
@@ -74,6 +75,7 @@ typedef struct EaDdlPlan
 	EaDdlState *stored;			/* as it is */
 	EaDdlState *from;			/* the same, as it will be called */
 	EaDdlState *to;
+	EaCatalog  *wanted;			/* the same as entities */
 	EaNameMap  *aliases;		/* EaDdlAlias by stored entity */
 	EaNameMap  *pending;		/* of the stored state: what is not yet
 								 * there */

@@ -364,6 +364,14 @@ is_deleted(EaEntity *entity, List **seen)
 	return false;
 }
 
+bool
+ea_acting_keys_deletes(EaEntity *entity)
+{
+	List	   *seen = NIL;
+
+	return is_deleted(entity, &seen);
+}
+
 static int
 compare_entities(const ListCell *a, const ListCell *b)
 {
@@ -381,9 +389,7 @@ ea_acting_keys(EaCatalog *catalog, EaTableOf table_of, void *arg)
 	list_sort(entities, compare_entities);
 	foreach(lc, entities)
 	{
-		List	   *seen = NIL;
-
-		if (is_deleted(lfirst(lc), &seen))
+		if (ea_acting_keys_deletes(lfirst(lc)))
 			add_root(&look, lfirst(lc));
 	}
 	look_from(&look);

@@ -30,6 +30,12 @@ typedef struct EaActingKey
  */
 typedef Oid (*EaTableOf) (const EaEntity *entity, void *arg);
 
+/*
+ * The service may delete rows of the entity: callers, the sweep, or along with
+ * what they refer to.
+ */
+extern bool ea_acting_keys_deletes(EaEntity *entity);
+
 extern Oid	ea_acting_keys_table(const EaEntity *entity, void *arg);
 
 /*

@@ -247,7 +247,12 @@ complete_later(EaInput *input, EaField *field, EaInputField *in)
 						 op->lid->text, &target))
 		return false;
 	for (int m = 0; m < field->nmembers; m++)
+	{
+		if (field->entity->of_application &&
+			!ea_links_can_wait(field->entity, field->members[m].column))
+			return false;
 		ea_links_defer(run->req, field->entity, field->members[m].column);
+	}
 	in->targets = palloc(sizeof(EaTarget));
 	in->targets[0] = target;
 	in->ntargets = 1;

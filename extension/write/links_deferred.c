@@ -363,6 +363,12 @@ find_keys(Oid relid, const char *column, const List *known)
 	return found;
 }
 
+bool
+ea_links_can_wait(const EaEntity *entity, const char *column)
+{
+	return find_keys(ea_table_find(entity->table), column, NIL) != NIL;
+}
+
 void
 ea_links_defer(EaRequest *req, const EaEntity *entity, const char *column)
 {

@@ -7,6 +7,9 @@
 #include "model/catalog.h"
 #include "request/request.h"
 
+/* Keys of the column can wait: what it refers to may come later. */
+extern bool ea_links_can_wait(const EaEntity *entity, const char *column);
+
 /*
  * Let the foreign keys of a column wait, and have all of them checked after
  * all.  The check throws as a violated constraint does.

@@ -43,11 +43,29 @@ next_name(const char **at, struct buffer *name)
 	return true;
 }
 
+/* A list names each of its schemas once. */
+static bool
+is_named_before(const struct introspect_catalog *catalog, const char *at,
+				const char *end, const char *schema)
+{
+	struct buffer name = {0};
+	bool		found = false;
+
+	while (!found && next_name(&at, &name) && at < end && !name.failed)
+		found = name.length > 0 &&
+			strcmp(strcmp(name.data, "$user") == 0 ? catalog->role :
+				   name.data, schema) == 0;
+	buffer_free(&name);
+	return found;
+}
+
 void
 introspect_search_path_write(struct buffer *out,
 							 const struct introspect_catalog *catalog)
 {
-	const char *at = catalog->search_path ? catalog->search_path : USUAL_PATH;
+	const char *path = catalog->search_path ? catalog->search_path :
+		USUAL_PATH;
+	const char *at = path;
 	struct buffer name = {0};
 	bool		any = false;
 
@@ -57,7 +75,8 @@ introspect_search_path_write(struct buffer *out,
 			strcmp(name.data, "$user") == 0 ? catalog->role : name.data;
 
 		if (!has_table(catalog, schema) ||
-			!utf8_is_valid(schema, strlen(schema)))
+			!utf8_is_valid(schema, strlen(schema)) ||
+			is_named_before(catalog, path, at, schema))
 			continue;
 		buffer_string(out, any ? ", " : ", searchPath: [");
 		yaml_scalar(out, schema);

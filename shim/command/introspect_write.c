@@ -493,6 +493,9 @@ write_existing(struct introspect_catalog *catalog,
 	}
 	if (!introspect_serves(SERVED_ROLE))
 		buffer_printf(out, "  # %s:\n  # ", introspect_lacks(SERVED_ROLE));
+	else if (options->tenant && !introspect_serves(SERVED_TENANT_COLUMN))
+		buffer_string(out, "  # not of tables that have tenants yet; these "
+					  "have to belong to entityapi_owner:\n  # ");
 	else
 		buffer_string(out, "  ");
 	write_settings(catalog, options, out);
