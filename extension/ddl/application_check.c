@@ -7,6 +7,7 @@
 
 #include "access/relation.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
@@ -23,6 +24,7 @@
 #include "ddl/rows.h"
 #include "manifest/faults.h"
 #include "model/application.h"
+#include "model/table_check.h"
 #include "request/errors.h"
 #include "trust/owner.h"
 #include "trust/pin.h"
@@ -137,14 +139,16 @@ ea_ddl_find_application(EaDdlPlan *plan)
 /* Rights that an operation takes: rows are locked before they are deleted. */
 static const struct
 {
-	const char *operation;
+	const char *name;
+	EaOperation operation;
 	AclMode		mode;
 	const char *words;
 }			needed[] = {
-	{"read", ACL_SELECT, "SELECT"},
-	{"create", ACL_SELECT | ACL_INSERT, "SELECT, INSERT"},
-	{"update", ACL_SELECT | ACL_UPDATE, "SELECT, UPDATE"},
-	{"delete", ACL_SELECT | ACL_UPDATE | ACL_DELETE, "SELECT, UPDATE, DELETE"}
+	{"read", EA_OP_READ, ACL_SELECT, "SELECT"},
+	{"create", EA_OP_CREATE, ACL_SELECT | ACL_INSERT, "SELECT, INSERT"},
+	{"update", EA_OP_UPDATE, ACL_SELECT | ACL_UPDATE, "SELECT, UPDATE"},
+	{"delete", EA_OP_DELETE, ACL_SELECT | ACL_UPDATE | ACL_DELETE,
+	"SELECT, UPDATE, DELETE"}
 };
 
 /* The right on each column that the entity has, as good as on the table */
@@ -178,27 +182,66 @@ has_right(const EaDdlTable *table, Oid relid, Oid role, AclMode modes)
 	return true;
 }
 
+/* A right that is missing, and the statement that gives it. */
+typedef struct Missing
+{
+	char	   *message;
+	char	   *hint;
+} Missing;
+
+static List *
+add_missing(List *list, char *message, char *hint)
+{
+	Missing    *missing = palloc(sizeof(Missing));
+
+	missing->message = message;
+	missing->hint = hint;
+	return lappend(list, missing);
+}
+
+/* Of what operations take, a mask of EaOperation; reading is always asked. */
+static List *
+find_missing(const EaDdlTable *table, Oid relid, Oid role, int operations)
+{
+	Oid			schema = get_namespace_oid(table->schema, false);
+	const char *name = quote_identifier(GetUserNameFromId(role, false));
+	List	   *list = NIL;
+
+	if (ea_compat_schema_aclcheck(schema, role, ACL_USAGE) != ACLCHECK_OK)
+		list = add_missing(list, psprintf("%s may not use the schema", name),
+						   psprintf("GRANT USAGE ON SCHEMA %s TO %s",
+									quote_identifier(table->schema), name));
+	for (int i = 0; i < lengthof(needed); i++)
+	{
+		if (((operations | EA_OP_READ) & needed[i].operation) != 0 &&
+			!has_right(table, relid, role, needed[i].mode))
+			list = add_missing(list,
+							   psprintf("%s may not do what \"%s\" takes",
+										name, needed[i].name),
+							   psprintf("GRANT %s ON %s TO %s",
+										needed[i].words, table->qualified,
+										name));
+	}
+	return list;
+}
+
 static void
 check_rights(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
 {
-	Oid			role = plan->application_role;
-	Oid			schema = get_namespace_oid(table->schema, false);
-	const char *name = quote_identifier(GetUserNameFromId(role, false));
+	int			operations = 0;
+	ListCell   *lc;
 
-	if (ea_compat_schema_aclcheck(schema, role, ACL_USAGE) != ACLCHECK_OK)
-		ea_ddl_lacks(plan, table, psprintf("%s may not use the schema", name),
-					 psprintf("GRANT USAGE ON SCHEMA %s TO %s",
-							  quote_identifier(table->schema), name));
 	for (int i = 0; i < lengthof(needed); i++)
 	{
-		if ((i > 0 && !ea_ddl_permits(plan, table, needed[i].operation)) ||
-			has_right(table, relid, role, needed[i].mode))
-			continue;
-		ea_ddl_lacks(plan, table,
-					 psprintf("%s may not do what \"%s\" takes", name,
-							  needed[i].operation),
-					 psprintf("GRANT %s ON %s TO %s", needed[i].words,
-							  table->qualified, name));
+		if (ea_ddl_permits(plan, table, needed[i].name))
+			operations |= needed[i].operation;
+	}
+	foreach(lc, find_missing(table, relid, plan->application_role,
+							 operations))
+	{
+		const Missing *missing = lfirst(lc);
+
+		ea_ddl_lacks(plan, table, missing->message, missing->hint);
 	}
 }
 
@@ -278,39 +321,74 @@ ea_ddl_check_sides(EaDdlPlan *plan, const EaDdlTable *table)
 
 /* -------- what has changed since -------- */
 
-static EaDdlDifference *
-make_difference(EaDdlTable *table, const char *message)
+static List *
+differ(List *differences, EaDdlTable *table, const char *message,
+	   const char *hint)
 {
 	EaDdlDifference *difference = palloc0(sizeof(EaDdlDifference));
 
 	difference->table = table;
 	difference->message = message;
-	difference->hint = "mend it, or apply the manifests again";
-	return difference;
+	difference->hint = hint;
+	return lappend(differences, difference);
+}
+
+#define MEND "mend it, or apply the manifests again"
+
+/* What callers may do by any role */
+static int
+operations_of(const EaEntity *entity)
+{
+	int			operations = 0;
+
+	for (int i = 0; i < entity->npermissions; i++)
+		operations |= entity->permissions[i].operations;
+	return operations;
 }
 
 static List *
-compare_table(List *differences, EaDdlTable *table,
-			  const EaApplicationModel *application)
+compare_opened(List *differences, EaDdlTable *table, Relation rel,
+			   EaCatalog *catalog)
+{
+	const EaApplicationModel *application = catalog->application;
+	const EaEntity *entity = ea_catalog_entity(catalog, table->entity);
+	const char *column = ea_table_check_fault(entity, RelationGetDescr(rel));
+	ListCell   *lc;
+
+	foreach(lc, ea_application_table_faults(rel, application->role_oid,
+											application->owner,
+											table->row_security))
+		differences = differ(differences, table,
+							 psprintf("the table %s: %s", table->qualified,
+									  (char *) lfirst(lc)), MEND);
+	foreach(lc, find_missing(table, RelationGetRelid(rel),
+							 application->role_oid, operations_of(entity)))
+	{
+		const Missing *missing = lfirst(lc);
+
+		differences = differ(differences, table,
+							 psprintf("the table %s: %s", table->qualified,
+									  missing->message), missing->hint);
+	}
+	return column == NULL ? differences :
+		differ(differences, table, column, MEND);
+}
+
+static List *
+compare_table(List *differences, EaDdlTable *table, EaCatalog *catalog)
 {
 	Oid			relid = ea_ddl_relation(table);
 	Relation	rel;
-	ListCell   *lc;
 
+	/* one that is not there, or no table, is told of all tables alike */
 	if (!OidIsValid(relid) ||
 		!ConditionalLockRelationOid(relid, AccessShareLock))
 		return differences;
 	rel = try_relation_open(relid, NoLock);
 	if (rel == NULL)
 		return differences;
-	foreach(lc, ea_application_table_faults(rel, application->role_oid,
-											application->owner,
-											table->row_security))
-		differences = lappend(differences,
-							  make_difference(table,
-											  psprintf("the table %s: %s",
-													   table->qualified,
-													   (char *) lfirst(lc))));
+	if (rel->rd_rel->relkind == RELKIND_RELATION)
+		differences = compare_opened(differences, table, rel, catalog);
 	relation_close(rel, NoLock);
 	return differences;
 }
@@ -335,8 +413,8 @@ ea_ddl_application_differences(EaDdlState *stored, EaCatalog *catalog)
 		if (!table->of_application)
 			continue;
 		if (why != NULL)
-			return list_make1(make_difference(table, why));
-		differences = compare_table(differences, table, catalog->application);
+			return differ(NIL, table, why, MEND);
+		differences = compare_table(differences, table, catalog);
 	}
 	return differences;
 }

@@ -67,8 +67,9 @@ is_as_wanted(Form_pg_attribute att, const Wanted *wanted)
 		holds_values(wanted->field, type, typmod);
 }
 
-static void
-check_column(TupleDesc desc, const Wanted *wanted)
+/* What is amiss with a column, or NULL. */
+static const char *
+column_fault(TupleDesc desc, const Wanted *wanted)
 {
 	for (int i = 0; i < desc->natts; i++)
 	{
@@ -79,22 +80,17 @@ check_column(TupleDesc desc, const Wanted *wanted)
 				   wanted->column) != 0)
 			continue;
 		if (is_as_wanted(att, wanted))
-			return;
+			return NULL;
 		break;
 	}
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("column %s of table %s is not what entity \"%s\" needs: "
+	return psprintf("column %s of table %s is not what entity \"%s\" needs: "
 					"%s%s", wanted->column, wanted->table, wanted->whose,
 					format_type_be(wanted->type),
-					wanted->not_null ? " not null" : ""),
-			 errhint("It was altered by hand.  Applying the manifests again "
-					 "tells what an existing table lacks; one that was made "
-					 "for its entity needs the column back as it was.")));
+					wanted->not_null ? " not null" : "");
 }
 
-static void
-check_system_columns(const EaEntity *entity, TupleDesc desc)
+static const char *
+system_columns_fault(const EaEntity *entity, TupleDesc desc)
 {
 	const struct
 	{
@@ -111,8 +107,9 @@ check_system_columns(const EaEntity *entity, TupleDesc desc)
 		{entity->created_column, TIMESTAMPTZOID, false},
 		{entity->updated_column, TIMESTAMPTZOID, false}
 	};
+	const char *why = NULL;
 
-	for (int i = 0; i < lengthof(columns); i++)
+	for (int i = 0; why == NULL && i < lengthof(columns); i++)
 	{
 		const Wanted wanted = {
 			entity->table, columns[i].column, entity->name, columns[i].type,
@@ -120,33 +117,35 @@ check_system_columns(const EaEntity *entity, TupleDesc desc)
 		};
 
 		if (wanted.column != NULL)
-			check_column(desc, &wanted);
+			why = column_fault(desc, &wanted);
 	}
+	return why;
 }
 
-static void
-check_entity(const EaEntity *entity, TupleDesc desc)
+const char *
+ea_table_check_fault(const EaEntity *entity, TupleDesc desc)
 {
 	Wanted		wanted = {entity->table, NULL, entity->name};
+	const char *why = system_columns_fault(entity, desc);
 
-	check_system_columns(entity, desc);
-	for (int i = 0; i < entity->nfields; i++)
+	for (int i = 0; why == NULL && i < entity->nfields; i++)
 	{
 		const EaField *field = &entity->fields[i];
 
 		wanted.field = field->kind == EA_ATTRIBUTE ? field : NULL;
-		for (int c = 0; c < field->ncolumns; c++)
+		for (int c = 0; why == NULL && c < field->ncolumns; c++)
 		{
 			wanted.column = field->columns[c].name;
 			wanted.type = field->columns[c].type;
-			check_column(desc, &wanted);
+			why = column_fault(desc, &wanted);
 		}
 	}
+	return why;
 }
 
 /* The table of a many-to-many relationship. */
-static void
-check_join(const EaField *field, TupleDesc desc)
+static const char *
+join_fault(const EaField *field, TupleDesc desc)
 {
 	const char *const columns[] = {
 		field->join_near, field->join_far,
@@ -155,13 +154,28 @@ check_join(const EaField *field, TupleDesc desc)
 	Wanted		wanted = {
 		field->join_table, NULL, field->entity->name, UUIDOID, true, NULL
 	};
+	const char *why = NULL;
 
-	for (int i = 0; i < lengthof(columns); i++)
+	for (int i = 0; why == NULL && i < lengthof(columns); i++)
 	{
 		wanted.column = columns[i];
 		if (wanted.column != NULL)
-			check_column(desc, &wanted);
+			why = column_fault(desc, &wanted);
 	}
+	return why;
+}
+
+static void
+require_none(const char *fault)
+{
+	if (fault != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg_internal("%s", fault),
+				 errhint("It was altered by hand.  Applying the manifests "
+						 "again tells what an existing table lacks; one that "
+						 "was made for its entity needs the column back as "
+						 "it was.")));
 }
 
 /* Compare the table with an entity, if it is one of its tables. */
@@ -173,7 +187,7 @@ check_against(const EaEntity *entity, const char *table, TupleDesc desc,
 
 	if (known)
 	{
-		check_entity(entity, desc);
+		require_none(ea_table_check_fault(entity, desc));
 		if (entity->of_application)
 			*of_application = entity;
 	}
@@ -184,7 +198,7 @@ check_against(const EaEntity *entity, const char *table, TupleDesc desc,
 		if (field->kind != EA_MANY_TO_MANY ||
 			strcmp(field->join_table, table) != 0)
 			continue;
-		check_join(field, desc);
+		require_none(join_fault(field, desc));
 		known = true;
 	}
 	return known;

@@ -15,4 +15,11 @@
  */
 extern void ea_table_check(EaCatalog *catalog, Relation rel);
 
+/*
+ * The first of the entity's columns that a table has not as statements take it
+ * to be, in words; NULL: it has all of them.
+ */
+extern const char *ea_table_check_fault(const EaEntity *entity,
+										TupleDesc desc);
+
 #endif							/* EA_TABLE_CHECK_H */
