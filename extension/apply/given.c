@@ -10,6 +10,7 @@
 #include "utils/lsyscache.h"
 
 #include "apply/given.h"
+#include "base/compat.h"
 #include "base/jsonwrite.h"
 #include "manifest/manifest.h"
 #include "manifest/normalize.h"

@@ -158,6 +158,13 @@ ea_compat_has_plain_checks(const TupleConstr *constr)
 	((void) parseTypeString((text), (type), (typmod), NULL))
 #endif
 
+/* Whether a membership (Form_pg_auth_members) gives rights by itself. */
+#if PG_VERSION_NUM < 160000
+#define ea_compat_inherits(membership) true
+#else
+#define ea_compat_inherits(membership) ((membership)->inherit_option)
+#endif
+
 /* The record of a setting, by its name, or NULL. */
 #if PG_VERSION_NUM < 160000
 static inline struct config_generic *

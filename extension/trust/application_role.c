@@ -101,9 +101,7 @@ number_memberships(Oid member, int level)
 							   level < MOST_LEVELS ?
 							   number_memberships(form->roleid, level + 1) :
 							   0);
-#if PG_VERSION_NUM >= 160000
-		number += form->inherit_option;
-#endif
+		number += ea_compat_inherits(form);
 	}
 	ReleaseCatCacheList(list);
 	return number;

@@ -244,9 +244,13 @@ subtest 'a wait that is bounded by time, not by number' => sub {
 	my $ask = "${get}Connection: close\r\n\r\n";
 	my $shim = EntityApi::Test->shim($cluster, pool_size => 2, reloaded => { pool_wait_ms => 60_000 });
 
+	my $before = $cluster->calls;
 	$cluster->hold;
 	my @busy = map { connected($shim, $slow) } 1 .. 2;
 	$cluster->at_work(2);
+
+	# a call is at work a moment before it is counted
+	EntityApi::Test::wait_until(60, sub { $cluster->calls >= $before + 2 }) or fail('both are at work');
 	$shim->reload(pool_wait_ms => 1000);
 	my $calls = $cluster->calls;
 	my @waiting = map { connected($shim, $ask) } 1 .. 40;
