@@ -18,13 +18,13 @@ my $json = JSON::PP->new->allow_nonref->allow_bignum;
 
 # The plan is what it was called with: the documents, then the arguments.
 $cluster->psql(<<~'SQL');
-	create function entityapi.apply_manifest(documents jsonb, dry_run bool default false,
+	create function entityapi.apply_manifest(documents json, dry_run bool default false,
 		allow_data_loss text[] default '{}')
 	returns table(step int, statement text, deferred bool, lock text, effect text, rows bigint) language plpgsql as $$
 	declare
 		document jsonb;
 	begin
-		for document in select * from jsonb_array_elements(documents) loop
+		for document in select * from jsonb_array_elements(documents::jsonb) loop
 			if document->>'kind' = 'Invalid' then
 				raise exception 'the manifests are not valid' using errcode = 'JA400',
 					detail = jsonb_build_array(
@@ -39,7 +39,7 @@ $cluster->psql(<<~'SQL');
 			end if;
 		end loop;
 		return query select 2, to_jsonb(allow_data_loss)::text || ' ' || dry_run || ';', false, null, null, null::bigint;
-		return query select 1, documents::text, false, null, null, null::bigint;
+		return query select 1, documents::jsonb::text, false, null, null, null::bigint;
 	end $$;
 	create role entityapi_owner;
 	grant usage on schema entityapi to entityapi_owner;
