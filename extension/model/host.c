@@ -1,6 +1,8 @@
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_collation.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -8,12 +10,11 @@
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
-#include "utils/lsyscache.h"
 #include "utils/numeric.h"
+#include "utils/syscache.h"
 
 #include "base/compat.h"
 #include "model/host.h"
-#include "trust/owner.h"
 
 void
 ea_host_warn(const char *message, const char *hint)
@@ -27,10 +28,18 @@ bool
 ea_host_is_ours(const char *schema, const char *table)
 {
 	Oid			namespace = get_namespace_oid(schema, true);
-	Oid			relid = OidIsValid(namespace) ?
-		get_relname_relid(table, namespace) : InvalidOid;
+	HeapTuple	tuple;
+	bool		ours;
 
-	return OidIsValid(relid) && ea_owner_of_table(relid) == GetUserId();
+	if (!OidIsValid(namespace))
+		return false;
+	tuple = SearchSysCache2(RELNAMENSP, CStringGetDatum(table),
+							ObjectIdGetDatum(namespace));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	ours = ((Form_pg_class) GETSTRUCT(tuple))->relowner == GetUserId();
+	ReleaseSysCache(tuple);
+	return ours;
 }
 
 /* -------- numbers -------- */

@@ -82,7 +82,7 @@ $cluster->psql("create schema hands; create extension if not exists dblink;" . j
 
 # What has no rows gets some of any values that its columns take.
 my %values = (uuid => 'gen_random_uuid()', text => q{'x'}, integer => '1', bigint => '1', boolean => 'true', bytea => q{'x'}, inet => q{'::1'},
-	'timestamp with time zone' => 'now()', jsonb => q{'{}'}, json => q{'{}'}, 'text[]' => q{'{}'}, xid => q{'1'}, xid8 => q{'1'}, oid => '1');
+	'timestamp with time zone' => 'now()', jsonb => q{'{}'}, json => q{'{}'}, 'text[]' => q{'{}'}, xid => q{'1'}, xid8 => q{'1'}, oid => '1', regrole => q{'bi'});
 my %made_up = ('entityapi.pending_step' => { kind => q{'index'} }, 'entityapi.audit_default' => { at => q{'2001-01-01'} });
 
 sub columns { return map { [ split /\|/ ] } split /\n/, $cluster->psql("select quote_ident(attname), format_type(atttypid, null) from pg_attribute
