@@ -128,11 +128,12 @@ sub of
 	  . "select array_to_json(array[status::text, bytes::text, round(ms)::text, round(cpu)::text, rows::text, memory::text, code, place]) from $call;\nrollback;";
 	my ($done, %cost);
 
-	# the time may also be over between the answer and the last figure
+	# The time may also be over between the answer and the last figure; and
+	# PostgreSQL signals its end twice, of which the second may come late.
 	for (1 .. 10)
 	{
 		$done = $self->{cluster}->try_psql($sql);
-		last if $done->{err} !~ /statement timeout/;
+		last if $done->{err} !~ /canceling statement due to (?:statement timeout|user request)/;
 	}
 	die "psql: $done->{err}\n" if $done->{status} != 0;
 
