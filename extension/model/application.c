@@ -258,7 +258,7 @@ may_write(Oid relid, Oid role)
 
 List *
 ea_application_table_faults(Relation rel, Oid role, Oid owner,
-							bool row_security)
+							bool may_hide)
 {
 	Oid			relid = RelationGetRelid(rel);
 	Oid			own = rel->rd_rel->relowner;
@@ -275,7 +275,7 @@ ea_application_table_faults(Relation rel, Oid role, Oid owner,
 		faults = lappend(faults,
 						 EA_OWNER " may write it, and so would run code of "
 						 "the application that is on it");
-	if (!row_security && check_enable_rls(relid, role, true) == RLS_ENABLED)
+	if (!may_hide && check_enable_rls(relid, role, true) == RLS_ENABLED)
 		faults = lappend(faults,
 						 psprintf("row-level security binds %s, so not all "
 								  "rows would be seen",
@@ -287,7 +287,7 @@ ea_application_table_faults(Relation rel, Oid role, Oid owner,
 }
 
 void
-ea_application_check_table(EaCatalog *catalog, Relation rel, bool row_security)
+ea_application_check_table(EaCatalog *catalog, Relation rel, bool may_hide)
 {
 	const EaApplicationModel *model = catalog->application;
 	List	   *faults;
@@ -295,7 +295,7 @@ ea_application_check_table(EaCatalog *catalog, Relation rel, bool row_security)
 	if (model == NULL)
 		elog(ERROR, "a table of an application without one");
 	faults = ea_application_table_faults(rel, model->role_oid, model->owner,
-										 row_security);
+										 may_hide);
 	if (rel->rd_rel->relowner == get_role_oid(EA_OWNER, false))
 		faults = list_make1("it belongs to " EA_OWNER " by now, and to no "
 							"application");

@@ -45,10 +45,10 @@ extern const EaApplication *ea_application_of(EaRequest *req);
  * that may be, rules.
  */
 extern List *ea_application_table_faults(Relation rel, Oid role, Oid owner,
-										 bool row_security);
+										 bool may_hide);
 
 /* An error if there is any. */
 extern void ea_application_check_table(EaCatalog *catalog, Relation rel,
-									   bool row_security);
+									   bool may_hide);
 
 #endif							/* EA_APPLICATION_H */

@@ -7,7 +7,7 @@ static const struct
 }			constructs[SERVED_COUNT] =
 {
 	/* "existing" of the service; and no entity has to say tenantScoped */
-	[SERVED_ROLE] = {true},
+	[SERVED_ROLE] = {true, NULL},
 
 	/* User, createdAt, updatedAt, deletedAt, version */
 	[SERVED_ORDINARY_NAMES] = {false, "the name is the service's"},
