@@ -336,7 +336,7 @@ differ(List *differences, EaDdlTable *table, const char *message,
 
 #define MEND "mend it, or apply the manifests again"
 
-/* What callers may do by any role */
+/* Operations that callers have by any role */
 static int
 operations_of(const EaEntity *entity)
 {

@@ -513,7 +513,7 @@ writes_with_triggers(const EaPlan *kept)
 	return found;
 }
 
-/* What explain() runs in between gets the plan that this gets. */
+/* Show it to explain(), which plans it under the same settings. */
 static void
 observe(EaExecMode mode, const EaReader *reader, const char *sql,
 		const EaParams *params)

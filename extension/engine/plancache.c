@@ -373,7 +373,6 @@ find_tables(SPIPlanPtr plan)
 
 		note_tables((Node *) source->query_list, &tables);
 	}
-
 	return tables;
 }
 

@@ -1,7 +1,7 @@
 /*
- * What is asked of a table here keeps two owners apart: no statement of the
- * service writes it with other rights than those of the role, and no code on
- * it is of a third one.
+ * Checks of a table here keep two owners apart: no statement of the service
+ * writes it with other rights than those of the role, and no code on it is of
+ * a third one.
  */
 #include "postgres.h"
 

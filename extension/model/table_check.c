@@ -67,7 +67,7 @@ is_as_wanted(Form_pg_attribute att, const Wanted *wanted)
 		holds_values(wanted->field, type, typmod);
 }
 
-/* What is amiss with a column, or NULL. */
+/* The fault of a column in words, or NULL. */
 static const char *
 column_fault(TupleDesc desc, const Wanted *wanted)
 {

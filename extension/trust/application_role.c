@@ -369,8 +369,8 @@ ea_application_settle_others(const EaApplication *application)
 }
 
 /*
- * What runs may let more wait, of constraints that did not before; those that
- * have run do not wait again before all have.
+ * Code that runs may let others wait, of constraints that did not before.
+ * Those that have run do not wait again before all have.
  */
 static void
 run_code(Oid service)

@@ -1,5 +1,5 @@
 /*
- * What introspect sees of a database, and what it makes of that.
+ * A database as introspect sees it, with its decisions.
  *
  * The catalog is read as it is at one moment.  Then introspect_decide.c says
  * what is served and, if not, why; introspect_names.c names it, and
@@ -79,7 +79,7 @@ struct introspect_reference
 	const char *why_not;
 };
 
-/* What a table is called in sentences. */
+/* The name of a table in sentences. */
 enum introspect_kind
 {
 	KIND_TABLE, KIND_PARTITIONED, KIND_VIEW, KIND_MATERIALIZED, KIND_FOREIGN,

@@ -1,5 +1,5 @@
 /*
- * What is served of a database, and why the rest is not.
+ * The part of a database that is served, and why the rest is not.
  */
 #ifndef INTROSPECT_DECIDE_H
 #define INTROSPECT_DECIDE_H
