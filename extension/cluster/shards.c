@@ -199,12 +199,25 @@ ask_citus(Entry *entry)
 							 INT4OID, INT4OID), entry);
 }
 
+/*
+ * A name means what it means once that is locked.  Others may have it for
+ * themselves for long, so it is not RangeVarGetRelid() that waits.
+ */
 static Oid
 find_table(const char *table)
 {
-	List	   *names = ea_compat_qualified_name(table);
-	Oid			relid = RangeVarGetRelid(makeRangeVarFromNameList(names),
-										 AccessShareLock, false);
+	RangeVar   *name =
+		makeRangeVarFromNameList(ea_compat_qualified_name(table));
+	Oid			relid = RangeVarGetRelid(name, NoLock, false);
+	Oid			locked = InvalidOid;
+
+	while (relid != locked)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ea_table_lock_any(relid, AccessShareLock);
+		locked = relid;
+		relid = RangeVarGetRelid(name, NoLock, false);
+	}
 
 	/* invalidation messages count from here on */
 	ea_held_follow(relid);
@@ -391,16 +404,17 @@ static bool
 hold_table(Entry *entry)
 {
 	LOCKTAG		tag;
-	bool		first;
+	LockAcquireResult result;
 
 	if (is_held(&entry->hold))
 		return false;
 	SET_LOCKTAG_RELATION(tag, MyDatabaseId, entry->shard.shell);
-	first = LockAcquire(&tag, AccessShareLock, false, false) ==
-		LOCKACQUIRE_OK;
+	result = LockAcquire(&tag, AccessShareLock, false, true);
+	if (result == LOCKACQUIRE_NOT_AVAIL)
+		ea_table_lock_any(entry->shard.shell, AccessShareLock);
 	if (hold_lasts())
 		entry->hold = hold_of_now();
-	return first;
+	return result == LOCKACQUIRE_OK || result == LOCKACQUIRE_NOT_AVAIL;
 }
 
 /* All tables of tenants have one lock for a part. */

@@ -203,6 +203,17 @@ is_of_entity(Oid relid)
 		namespace != get_namespace_oid("entityapi", true);
 }
 
+void
+ea_table_lock_any(Oid relid, LOCKMODE mode)
+{
+	if (ConditionalLockRelationOid(relid, mode))
+		return;
+	if (is_of_entity(relid))
+		ea_table_lock(relid, mode);
+	else
+		LockRelationOid(relid, mode);
+}
+
 static void
 lock_named(const RangeVar *name, LOCKMODE mode)
 {

@@ -35,6 +35,12 @@ extern void ea_table_lock_begin(int sessions);
 extern void ea_table_lock(Oid relid, LOCKMODE mode);
 
 /*
+ * The same for a table that may as well be the extension's own: for one of
+ * these all requests wait, as any of them would need it.
+ */
+extern void ea_table_lock_any(Oid relid, LOCKMODE mode);
+
+/*
  * The same for the tables that a statement names, which is about to be parsed:
  * that locks them, too.  A name that leads nowhere is left to the parser.
  */

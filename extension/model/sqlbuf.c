@@ -194,9 +194,35 @@ ea_sqlbuf_tell_node(EaRequest *req)
 	MemoryContextSwitchTo(caller);
 }
 
-/* A table as the statement names it. */
+/*
+ * A shard for the table that it is of.  That is locked as a statement over it
+ * would lock it: others who have it for themselves count on that, and have
+ * locked none of its shards.  It comes before the shard, as with Citus.
+ */
 static const char *
-place_table(EaSqlBuf *b, const char *table, bool tenant_scoped)
+place_here(EaSqlBuf *b, const char *table, bool tenant_scoped, LOCKMODE mode)
+{
+	const pg_uuid_t *tenant = tenant_scoped ? &b->req->tenant : NULL;
+	uint64		messages = ea_held_messages();
+	const EaShard *shard = ea_shards_read(table, tenant);
+	Oid			shell = shard->shell;
+
+	if (shard->name == NULL)
+		ea_held_throw();
+	ea_table_lock(shell, mode);
+	if (messages == ea_held_messages())
+		return shard->name;
+
+	/* while it was waited for, it may have become another one */
+	shard = ea_shards_read(table, tenant);
+	if (shard->name == NULL || shard->shell != shell)
+		ea_held_throw();
+	return shard->name;
+}
+
+/* A table as the statement names it, which takes such a lock of it. */
+static const char *
+place_table(EaSqlBuf *b, const char *table, bool tenant_scoped, LOCKMODE mode)
 {
 	if (!ea_distributed() || b->place == EA_PLACE_ANYWHERE)
 		return table;
@@ -209,13 +235,9 @@ place_table(EaSqlBuf *b, const char *table, bool tenant_scoped)
 		/* Citus locks rows on all nodes that have them */
 		b->place = (tenant_scoped || b->req->method == EA_GET) &&
 			ea_sqlbuf_is_here(b->req) ? EA_PLACE_HERE : EA_PLACE_ANYWHERE;
-		return place_table(b, table, tenant_scoped);
+		return place_table(b, table, tenant_scoped, mode);
 	}
-	table = ea_shards_read(table, tenant_scoped ? &b->req->tenant :
-						   NULL)->name;
-	if (table == NULL)
-		ea_held_throw();
-	return table;
+	return place_here(b, table, tenant_scoped, mode);
 }
 
 /* Whose tables the statement is over. */
@@ -227,16 +249,17 @@ note_side(EaSqlBuf *b, const EaEntity *entity)
 }
 
 static const char *
-place_of_entity(EaSqlBuf *b, const EaEntity *entity)
+place_of_entity(EaSqlBuf *b, const EaEntity *entity, LOCKMODE mode)
 {
 	note_side(b, entity);
-	return place_table(b, entity->table, entity->tenant_scoped);
+	return place_table(b, entity->table, entity->tenant_scoped, mode);
 }
 
 static const char *
-place_of_join(EaSqlBuf *b, const EaField *field)
+place_of_join(EaSqlBuf *b, const EaField *field, LOCKMODE mode)
 {
-	return place_table(b, field->join_table, field->entity->tenant_scoped);
+	return place_table(b, field->join_table, field->entity->tenant_scoped,
+					   mode);
 }
 
 /* Of all tenants, or on all nodes: that is for Citus. */
@@ -361,7 +384,8 @@ add_joins(EaSqlBuf *b)
 		const EaSqlJoin *join = lfirst(cell);
 
 		ea_sqlbuf_addf(b, " LEFT JOIN %s t%d ON ",
-					   place_of_entity(b, join->entity), join->alias);
+					   place_of_entity(b, join->entity, AccessShareLock),
+					   join->alias);
 		add_predicates(b, join->entity, join->alias, EA_OP_READ);
 		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", join->alias,
 					   join->entity->id_column, join->from, join->column);
@@ -373,7 +397,7 @@ void
 ea_sqlbuf_from_as(EaSqlBuf *b, EaEntity *entity, EaOperation op, int alias)
 {
 	ea_sqlbuf_add(b, " FROM ");
-	ea_sqlbuf_add(b, place_of_entity(b, entity));
+	ea_sqlbuf_add(b, place_of_entity(b, entity, AccessShareLock));
 	ea_sqlbuf_add(b, " t");
 	ea_text_number(&b->text, alias);
 	if (b->joins != NIL)
@@ -420,7 +444,7 @@ ea_sqlbuf_update(EaSqlBuf *b, EaEntity *entity, const char *set,
 	int			alias = written_alias(b, entity);
 
 	ea_sqlbuf_addf(b, "UPDATE %s t%d SET %s WHERE ",
-				   place_of_entity(b, entity), alias, set);
+				   place_of_entity(b, entity, RowExclusiveLock), alias, set);
 	add_predicates(b, entity, alias, op);
 	return alias;
 }
@@ -430,8 +454,8 @@ ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity)
 {
 	int			alias = written_alias(b, entity);
 
-	ea_sqlbuf_addf(b, "DELETE FROM %s t%d WHERE ", place_of_entity(b, entity),
-				   alias);
+	ea_sqlbuf_addf(b, "DELETE FROM %s t%d WHERE ",
+				   place_of_entity(b, entity, RowExclusiveLock), alias);
 	add_predicates(b, entity, alias, EA_OP_DELETE);
 	return alias;
 }
@@ -441,8 +465,8 @@ ea_sqlbuf_insert(EaSqlBuf *b, EaEntity *entity)
 {
 	int			alias = written_alias(b, entity);
 
-	ea_sqlbuf_addf(b, "INSERT INTO %s AS t%d (", place_of_entity(b, entity),
-				   alias);
+	ea_sqlbuf_addf(b, "INSERT INTO %s AS t%d (",
+				   place_of_entity(b, entity, RowExclusiveLock), alias);
 	if (entity->tenant_scoped)
 		ea_sqlbuf_addf(b, "%s, ", entity->tenant_column);
 	return alias;
@@ -467,13 +491,13 @@ add_join_predicates(EaSqlBuf *b, EaField *field, int alias)
 }
 
 static int
-add_join(EaSqlBuf *b, const char *verb, EaField *field)
+add_join(EaSqlBuf *b, const char *verb, EaField *field, LOCKMODE mode)
 {
 	int			alias = b->nrelations++;
 
 	if (b->all_tenants)
 		place_anywhere(b);
-	ea_sqlbuf_addf(b, "%s %s t%d WHERE ", verb, place_of_join(b, field),
+	ea_sqlbuf_addf(b, "%s %s t%d WHERE ", verb, place_of_join(b, field, mode),
 				   alias);
 	add_join_predicates(b, field, alias);
 	return alias;
@@ -482,7 +506,7 @@ add_join(EaSqlBuf *b, const char *verb, EaField *field)
 int
 ea_sqlbuf_join_from(EaSqlBuf *b, EaField *field)
 {
-	return add_join(b, " FROM", field);
+	return add_join(b, " FROM", field, AccessShareLock);
 }
 
 int
@@ -491,7 +515,7 @@ ea_sqlbuf_join_delete(EaSqlBuf *b, EaField *field)
 	if (!field->entity->tenant_scoped)
 		place_anywhere(b);
 	b->writes = true;
-	return add_join(b, "DELETE FROM", field);
+	return add_join(b, "DELETE FROM", field, RowExclusiveLock);
 }
 
 void
@@ -503,8 +527,9 @@ ea_sqlbuf_join_insert(EaSqlBuf *b, EaField *field)
 		place_anywhere(b);
 	b->writes = true;
 	ea_sqlbuf_addf(b, "INSERT INTO %s (%s%s, %s) SELECT ",
-				   place_of_join(b, field), scoped ? "tenant_id, " : "",
-				   field->join_near, field->join_far);
+				   place_of_join(b, field, RowExclusiveLock),
+				   scoped ? "tenant_id, " : "", field->join_near,
+				   field->join_far);
 	if (scoped)
 		ea_sqlbuf_addf(b, "$%d, ", ea_sqlbuf_tenant(b));
 }
@@ -530,8 +555,8 @@ add_linked(EaSqlBuf *b, EaField *field, EaEntity *target, int from)
 	int			join = ea_sqlbuf_reserve(b);
 
 	ea_sqlbuf_addf(b, " FROM %s t%d, %s t%d WHERE ",
-				   place_of_entity(b, target), alias, place_of_join(b, field),
-				   join);
+				   place_of_entity(b, target, AccessShareLock), alias,
+				   place_of_join(b, field, AccessShareLock), join);
 	add_predicates(b, target, alias, EA_OP_READ);
 	ea_sqlbuf_add(b, " AND ");
 	add_join_predicates(b, field, join);
