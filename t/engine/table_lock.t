@@ -109,8 +109,7 @@ sub with_others
 	my (%status, %others, @odd);
 	my $most = 0;
 
-	while ($left->count)
-	{
+	my $look = sub {
 		for my $socket ($left->can_read(0))
 		{
 			my $text = answer($socket);
@@ -122,7 +121,10 @@ sub with_others
 		}
 		$most = $_ > $most ? $_ : $most for waiting();
 		$others{ $shim->http(GET => "/api/v1/tags", { token => $ann })->{status} }++;
-	}
+		return $left->count == 0;
+	};
+
+	ok(EntityApi::Test::wait_until(60, $look), "$name: answers come");
 	is($most, POOL / 4, "$name: a quarter of the pool waits");
 	is_deeply([ keys %others ], [200], "$name: others are served") or diag explain \%others;
 	is_deeply(\@odd, [], "$name: who is refused is told when to come again");

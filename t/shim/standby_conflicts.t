@@ -83,7 +83,7 @@ sub waits { return $_[0]->psql(q{select count(*) from pg_stat_activity where app
 # a moment, and then it is asked again.
 sub request_there
 {
-	for (;;)
+	for (1 .. 100)
 	{
 		my $holder = session($primary);
 		print $holder "begin;\nlock table app.country in access exclusive mode;\n";
@@ -95,6 +95,7 @@ sub request_there
 		close $holder;
 		answer($socket);
 	}
+	die "the standby is not asked\n";
 }
 
 # It has read another table; then comes what is in the way of that.
