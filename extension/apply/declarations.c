@@ -197,8 +197,9 @@ store_entities(const EaDeclarations *declared)
 		if (!is_written(declared, entity->name, lfirst(cell)))
 			continue;
 		ea_exec_write("INSERT INTO entityapi.entity"
-					  " (name, collection, collection_lower, type, definition)"
-					  " VALUES ($1, $2, $3, $4, $5)",
+					  " (name, collection, collection_lower, type, definition,"
+					  " applied_at)"
+					  " VALUES ($1, $2, $3, $4, $5, clock_timestamp())",
 					  ea_params(EA_TEXT(entity->name),
 								EA_TEXT(entity->collection),
 								EA_TEXT(ea_names_lower(entity->collection)),

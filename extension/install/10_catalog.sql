@@ -18,11 +18,14 @@ CREATE TABLE entityapi.entity (
 	collection text NOT NULL UNIQUE,
 	collection_lower text NOT NULL UNIQUE,
 	type text NOT NULL UNIQUE,
-	definition text NOT NULL
+	definition text NOT NULL,
+	applied_at timestamptz
 );
 
 COMMENT ON TABLE entityapi.entity IS
 	'Compiled declarations of entities, written by apply_manifest only';
+COMMENT ON COLUMN entityapi.entity.applied_at IS
+	'Since when the definition has been as it is; null: nobody knows';
 
 CREATE TABLE entityapi.service (
 	singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),

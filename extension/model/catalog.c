@@ -40,6 +40,23 @@ keep_definition(void *arg, TupleTableSlot *slot)
 	*(char **) arg = TextDatumGetCString(slot->tts_values[0]);
 }
 
+/* A row of entityapi.entity */
+typedef struct StoredEntity
+{
+	char	   *definition;
+	TimestampTz applied_at;
+} StoredEntity;
+
+static void
+keep_entity(void *arg, TupleTableSlot *slot)
+{
+	StoredEntity *stored = arg;
+
+	stored->definition = TextDatumGetCString(slot->tts_values[0]);
+	stored->applied_at = slot->tts_isnull[1] ? DT_NOEND :
+		DatumGetTimestampTz(slot->tts_values[1]);
+}
+
 /*
  * The mark of one state of the declarations among all others, of which some
  * may have been undone: each application of a manifest writes the service
@@ -301,7 +318,7 @@ find_entity(EaCatalog *catalog, HTAB *table, const char *key,
 {
 	EntityEntry *entry;
 	EaEntity   *entity;
-	char	   *definition = NULL;
+	StoredEntity stored = {NULL};
 
 	if (strlen(key) >= KEY_SIZE)
 		return NULL;
@@ -310,17 +327,18 @@ find_entity(EaCatalog *catalog, HTAB *table, const char *key,
 		return entry->entity;
 
 	ea_exec_latest(EA_EXEC_READ,
-				   psprintf("SELECT definition FROM %s WHERE %s",
+				   psprintf("SELECT definition, applied_at FROM %s WHERE %s",
 							ea_shards_name("entityapi.entity"), condition),
 				   ea_params(EA_TEXT(key)),
-				   EA_READER(keep_definition, TEXTOID), &definition);
+				   EA_READER(keep_entity, TEXTOID, TIMESTAMPTZOID), &stored);
 
 	/* one made of definitions has no state that it could have missed */
 	if (catalog->users > 0)
 		ea_catalog_require_current(catalog);
-	if (definition == NULL)
+	if (stored.definition == NULL)
 		return NULL;
-	entity = ea_catalog_load_entity(catalog, definition);
+	entity = ea_catalog_load_entity(catalog, stored.definition);
+	entity->applied_at = stored.applied_at;
 
 	/* it may be there already, found by another key */
 	entry = hash_search(catalog->by_name, entity->name, HASH_FIND, NULL);

@@ -7,6 +7,8 @@
 #ifndef EA_ENTITY_H
 #define EA_ENTITY_H
 
+#include "datatype/timestamp.h"
+
 #include "model/types.h"
 
 typedef enum EaOperation
@@ -215,6 +217,7 @@ struct EaEntity
 	bool		soft_delete;
 	bool		accounts;		/* its rows are copies of accounts */
 	EaField    *updated_by;		/* its last author; NULL: not asked for */
+	TimestampTz applied_at;		/* since when it is declared so */
 	bool		trigger_messages;	/* errors show their texts to callers */
 	int			purge_after_days;	/* 0: what is deleted stays */
 	int			since;

@@ -41,6 +41,7 @@ typedef struct EaResource
 	pg_uuid_t	id;
 	bool		deleted;
 	TimestampTz deleted_at;
+	TimestampTz updated_at;
 	int64		version;
 	int			start;			/* attributes: [start, end) of doc->text */
 	int			end;

@@ -119,8 +119,8 @@ ea_document_add_target(EaLinkage *linkage, int member, const pg_uuid_t *id,
 }
 
 /*
- * id, version of locking entities, the time of deletion where it is shown,
- * attributes, to-one columns: in order.
+ * id, version of locking entities, the times of deletion and of the last write
+ * where they are wanted, attributes, to-one columns: in order.
  */
 static void
 write_columns(EaSqlBuf *b, const EaShape *shape, int alias)
@@ -135,6 +135,12 @@ write_columns(EaSqlBuf *b, const EaShape *shape, int alias)
 	{
 		ea_sqlbuf_add(b, ", ");
 		ea_sqlbuf_select(b, alias, shape->entity->deleted_column,
+						 TIMESTAMPTZOID);
+	}
+	if (shape->tells_updated)
+	{
+		ea_sqlbuf_add(b, ", ");
+		ea_sqlbuf_select(b, alias, shape->entity->updated_column,
 						 TIMESTAMPTZOID);
 	}
 	for (int i = 0; i < shape->nattributes; i++)
@@ -164,7 +170,8 @@ int
 ea_document_width(const EaShape *shape)
 {
 	int			width = 1 + (shape->entity->locking ? 1 : 0) +
-		(shape->tells_deleted ? 1 : 0) + shape->nattributes;
+		(shape->tells_deleted ? 1 : 0) + (shape->tells_updated ? 1 : 0) +
+		shape->nattributes;
 
 	for (int i = 0; i < shape->nrels; i++)
 		width += shape->rels[i].field->ncolumns;
@@ -245,6 +252,12 @@ add_resource(EaDocument *doc, EaShape *shape, EaResourceList *list,
 		resource->deleted = !slot->tts_isnull[column];
 		resource->deleted_at =
 			DatumGetTimestampTz(slot->tts_values[column++]);
+	}
+	if (shape->tells_updated)
+	{
+		resource->updated_at = slot->tts_isnull[column] ? DT_NOBEGIN :
+			DatumGetTimestampTz(slot->tts_values[column]);
+		column++;
 	}
 	resource->linkage = palloc0(Max(shape->nrels, 1) * sizeof(EaLinkage));
 	resource->start = doc->text.len;

@@ -25,6 +25,7 @@ typedef struct EaShape
 {
 	EaEntity   *entity;
 	bool		tells_deleted;	/* when each was, in its meta */
+	bool		tells_updated;	/* when each was, which is not shown */
 	int			nattributes;
 	EaField    *const *attributes;
 	int			nrels;
@@ -46,8 +47,9 @@ extern EaShape *ea_shape_find(EaDocument *doc, EaEntity *entity);
 
 /*
  * The document was asked for in such a way that all it has of a resource of
- * the entity changes with its version: for attributes by their names, which
- * everybody may read who may read the resource, and for nothing else.
+ * the entity changes with its version, as long as the declarations stay: for
+ * attributes by their names, which everybody may read who may read the
+ * resource, and for nothing else.
  */
 extern bool ea_shape_is_versioned(const EaDocument *doc, EaEntity *entity);
 

@@ -19,6 +19,12 @@ DROP FUNCTION entityapi.export_manifest();
 ALTER TABLE entityapi.revision
 	ALTER COLUMN documents TYPE json USING documents::text::json;
 
+-- Since now at the latest
+ALTER TABLE entityapi.entity
+	ADD COLUMN applied_at timestamptz;
+
+UPDATE entityapi.entity SET applied_at = pg_catalog.clock_timestamp();
+
 -- Hashes of before are of what was typed.
 ALTER TABLE entityapi.account
 	ADD COLUMN password_nfc boolean NOT NULL DEFAULT false;

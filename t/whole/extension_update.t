@@ -197,6 +197,9 @@ sub in_use
 	$onto_memo->('restrict');
 	$own->apply($slips);
 	my $definitions = $dump->('--data-only', map { ('-t', "entityapi.$_") } qw(revision entity service));
+
+	# nobody kept it before 1.3
+	$definitions =~ s{^(COPY entityapi\.entity \(.*), applied_at(\).*\n)((?:(?!\\\.$).*\n)*)}{ my ($head, $rest, $rows) = ($1, $2, $3); $head . $rest . $rows =~ s/\t[^\t\n]*$//gmr }me or die;
 	my $tables = $dump->('-n', 'app');
 
 	like($definitions, qr/^COPY entityapi\.entity/m, 'there are definitions');
