@@ -83,9 +83,8 @@ read_own(void *arg, TupleTableSlot *slot)
 
 /* A member that is absent or null is inherited from now on. */
 static void
-replace_settings(EaRequest *req, const pg_uuid_t *tenant)
+replace_settings(EaRequest *req, const EaJson *body, const pg_uuid_t *tenant)
 {
-	const EaJson *body = ea_body_read(req, &ea_api_key_settings_form);
 	EaValue		values[NSETTINGS];
 	const char *before[NSETTINGS] = {"null", "null"};
 
@@ -118,9 +117,10 @@ void
 ea_api_keys_set(EaRequest *req)
 {
 	EaDraft		draft = {.req = req, .record = req->route->record};
+	const EaJson *body = ea_body_read(req, &ea_api_key_settings_form);
 
 	ea_records_locate(&draft);
-	replace_settings(req, draft.record->scope == EA_OF_TENANT ?
+	replace_settings(req, body, draft.record->scope == EA_OF_TENANT ?
 					 &draft.scope : NULL);
 	ea_records_show(req);
 }

@@ -177,10 +177,10 @@ take_body(EaDraft *draft, EaRequest *req)
 		.body = ea_body_json(req), .base = "", .form = req->route->form};
 	if (draft->record->before != NULL)
 		draft->record->before(draft);
+	ea_body_check(req, draft->body, "", draft->form);
 	ea_records_locate(draft);
 	if (req->method != EA_POST)
 		ea_records_hold(draft, "NO KEY UPDATE");
-	ea_body_check(req, draft->body, "", draft->form);
 	ea_drafts_read(draft);
 	ea_errors_check(req);
 }

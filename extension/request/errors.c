@@ -167,6 +167,7 @@ ea_errors_throw(EaRequest *req, EaErrorCode code, EaSource source,
 void
 ea_errors_not_found(EaRequest *req)
 {
+	ea_errors_check(req);
 	ea_errors_throw(req, EA_ERR_NOT_FOUND, EA_AT_NONE, NULL,
 					EA_NO_SUCH_RESOURCE);
 }

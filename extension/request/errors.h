@@ -42,7 +42,10 @@ extern EA_NORETURN void ea_errors_throw(EaRequest *req, EaErrorCode code,
 										const char *fmt,...)
 			pg_attribute_printf(5, 6);
 
-/* The one answer for a resource that is absent, another tenant's or hidden. */
+/*
+ * The one answer for a resource that is absent, another tenant's or hidden; a
+ * fault that was noted by then is of the request alone, and is told instead.
+ */
 #define EA_NO_SUCH_RESOURCE "There is no such resource."
 extern EA_NORETURN void ea_errors_not_found(EaRequest *req);
 

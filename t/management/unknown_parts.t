@@ -84,6 +84,49 @@ for my $route (grep { $_->[0] ne 'GET' } @routes)
 	is($ask->([])->{json}{errors}[0]{code}, 'INVALID_DOCUMENT', 'and takes no array');
 }
 
+# What the body has is wrong whether there is what the address names or not;
+# values are looked at for what is there.
+my $nowhere = '00000000-0000-4000-8000-000000000000';
+my %required;
+
+for my $route (grep { $_->[0] ne 'GET' && $_->[1] =~ /\{/ } @routes)
+{
+	my ($method, $pattern) = @$route;
+	my $token = $pattern =~ m{^/manage} ? $root : $user;
+
+	for my $nobody ($nowhere, 'nobody')
+	{
+		my %paths = (($pattern =~ m{^/auth} ? () : ('no tenant' => $pattern =~ s/\{(\w+)\}/$1 eq 'id' ? $nobody : $thing{$1}/egr)),
+			($pattern =~ /\{(?!id\})/ ? ('nothing in it' => $pattern =~ s/\{(\w+)\}/$1 eq 'id' ? $tenant : $nobody/egr) : ()));
+
+		for my $name (sort keys %paths)
+		{
+			my $ask = sub { my ($json) = @_; $shim->http($method => $paths{$name}, { token => $token, json => $json }) };
+			my $answer = $ask->({ nothing => 1 });
+			my $wrong = grep { $_->{status} ne '400' } @{ $answer->{json}{errors} };
+
+			is("$answer->{status} $wrong " . ($answer->{json}{errors}[0]{source}{pointer} // 'nowhere'), '400 0 /nothing', "$method $pattern, $name ($nobody): the member");
+			is($ask->([])->{json}{errors}[0]{code}, 'INVALID_DOCUMENT', 'an array');
+			$answer = $ask->({});
+			$required{"$method $pattern"} = 1 if $answer->{status} == 400;
+			like("$answer->{status} $answer->{json}{errors}[0]{code}", qr/^(?:404 NOT_FOUND|400 REQUIRED)$/, 'no member');
+		}
+	}
+}
+is(join(', ', sort keys %required), join(', ', map { "POST /manage/tenants/{id}/$_" } qw(invites service-accounts users))
+	. ', PUT /manage/tenants/{id}/users/{uid}/roles', 'members that have to be there are missed first');
+for my $case (
+	[ 400, PATCH => "/manage/tenants/$nowhere", { name => 1 } ], [ 404, PATCH => "/manage/tenants/$nowhere", { name => '' } ],
+	[ 400, PATCH => "$base/users/$nowhere", { status => [] } ], [ 404, PATCH => "$base/users/$nowhere", { status => 'GONE' } ],
+	[ 400, PUT => "/manage/tenants/$nowhere/settings/personal-api-keys", { enabled => 'yes' } ],
+	[ 404, POST => "/manage/tenants/$nowhere/service-accounts", { name => '' } ])
+{
+	my ($status, $method, $path, $json) = @$case;
+	my $answer = $shim->http($method => $path, { token => $root, json => $json });
+
+	is("$answer->{status} " . scalar @{ $answer->{json}{errors} }, "$status 1", "$method $path with " . ($status == 400 ? 'another type' : 'a bad value'));
+}
+
 is(state_of(), $before, 'nothing has changed');
 
 my $nested = $shim->http(POST => '/manage/tenants', { token => $root, json => { name => 'n', slug => 'n', admin => { username => 'n', nothing => 1 } } });
