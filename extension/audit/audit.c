@@ -78,11 +78,20 @@ ea_audit_note(EaRequest *req, const char *action, const char *target_type,
 }
 
 EaAuditRecord *
-ea_audit_open(EaRequest *req, const char *action, const char *target_type,
-			  const pg_uuid_t *target_id)
+ea_audit_resource(EaRequest *req, const char *action, const EaEntity *entity,
+				  const EaId *id)
 {
-	EaAuditRecord *record = ea_audit_note(req, action, target_type,
-										  target_id);
+	EaAuditRecord *record = ea_audit_note(req, action, entity->type, NULL);
+
+	record->target_id = ea_id_text(&entity->key, id);
+	return record;
+}
+
+EaAuditRecord *
+ea_audit_open(EaRequest *req, const char *action, const EaEntity *entity,
+			  const EaId *id)
+{
+	EaAuditRecord *record = ea_audit_resource(req, action, entity, id);
 
 	req->audit->open = record;
 	return record;

@@ -15,6 +15,7 @@
 #include "nodes/pg_list.h"
 #include "utils/uuid.h"
 
+#include "model/entity.h"
 #include "request/request.h"
 
 /* Actions that code names; those of whole routes are in entry/routes.c. */
@@ -89,15 +90,15 @@ typedef struct EaAudit
 /* The declarations ask for records of entities. */
 extern bool ea_audit_entities(EaRequest *req);
 
-/* A new record about a resource.  target_type is not copied. */
-extern EaAuditRecord *ea_audit_note(EaRequest *req, const char *action,
-									const char *target_type,
-									const pg_uuid_t *target_id);
+/* A new record about a resource. */
+extern EaAuditRecord *ea_audit_resource(EaRequest *req, const char *action,
+										const EaEntity *entity,
+										const EaId *id);
 
 /* The same, and it becomes the write under way (req->audit->open). */
 extern EaAuditRecord *ea_audit_open(EaRequest *req, const char *action,
-									const char *target_type,
-									const pg_uuid_t *target_id);
+									const EaEntity *entity,
+									const EaId *id);
 
 /* Add a changed field; before and after are JSON text and copied. */
 extern void ea_audit_change(EaAuditRecord *record, const char *field,
@@ -125,6 +126,14 @@ ea_audit_version(EaAuditRecord *record, bool has_version, int64 version)
 }
 
 /* -------- for identity and management -------- */
+
+/*
+ * A new record about what is no resource.  target_type is not copied, and
+ * target_id may be NULL.
+ */
+extern EaAuditRecord *ea_audit_note(EaRequest *req, const char *action,
+									const char *target_type,
+									const pg_uuid_t *target_id);
 
 /*
  * The account that a request without a credential turned out to be about: the

@@ -66,6 +66,25 @@ uuid_argument(EaRequest *req, int index)
 	return ea_uuid_text(&id);
 }
 
+/* Where the address of a resource has its id. */
+#define RESOURCE_ARGUMENT 2
+
+/* The same of an entity's resources, whose ids have its key. */
+static const char *
+id_argument(EaRequest *req, int index)
+{
+	const EaEntity *entity = req->entity;
+	EaId		id;
+
+	if (entity == NULL || index != RESOURCE_ARGUMENT)
+		return uuid_argument(req, index);
+	if (index >= req->nargs ||
+		!ea_id_parse(req, &entity->key, req->args[index],
+					 strlen(req->args[index]), &id))
+		return NULL;
+	return ea_id_text(&entity->key, &id);
+}
+
 /* Some refusals have a body of their own and note no fault. */
 static bool
 has_failed(EaRequest *req)
@@ -96,7 +115,7 @@ target_id(EaRequest *req, const Event *event)
 			location = location == NULL ? NULL : strrchr(location, '/');
 			return location == NULL ? NULL : location + 1;
 		default:
-			return uuid_argument(req, event->target - EA_TARGET_ARGUMENT(0));
+			return id_argument(req, event->target - EA_TARGET_ARGUMENT(0));
 	}
 }
 

@@ -101,8 +101,8 @@ ea_audit_list_sight(EaAuditSights *sights, EaAuditAbout *about)
 
 /* One side of a change; sees_field() has said yes. */
 static void
-write_side(StringInfo out, const EaPastNames *names, EaField *field,
-		   int revision, const EaJson *json, const char *source)
+write_side(EaRequest *req, StringInfo out, const EaPastNames *names,
+		   EaField *field, int revision, const EaJson *json, const char *source)
 {
 	const char *text = source + json->start;
 	int			len = json->end - json->start;
@@ -113,7 +113,7 @@ write_side(StringInfo out, const EaPastNames *names, EaField *field,
 		appendBinaryStringInfo(out, text, len);
 		return;
 	}
-	ea_past_values_take(names, field, revision, json, source, &value);
+	ea_past_values_take(req, names, field, revision, json, source, &value);
 
 	/* a target that is there no more, or that the field has no more */
 	if (field->kind != EA_ATTRIBUTE && !value.known)
@@ -122,16 +122,17 @@ write_side(StringInfo out, const EaPastNames *names, EaField *field,
 }
 
 static void
-write_field(StringInfo out, const EaPastNames *names, EaField *field,
-			int revision, const EaJson *change, const char *source)
+write_field(EaRequest *req, StringInfo out, const EaPastNames *names,
+			EaField *field, int revision, const EaJson *change,
+			const char *source)
 {
 	StringInfoData from;
 	StringInfoData to;
 
 	initStringInfo(&from);
 	initStringInfo(&to);
-	write_side(&from, names, field, revision, change->first, source);
-	write_side(&to, names, field, revision, change->first->next, source);
+	write_side(req, &from, names, field, revision, change->first, source);
+	write_side(req, &to, names, field, revision, change->first->next, source);
 	if (field->kind != EA_ATTRIBUTE &&
 		ea_past_values_alike(from.data, to.data))
 		return;
@@ -161,7 +162,8 @@ ea_audit_list_fields(EaRequest *req, const EaAuditSight *sight, int revision,
 		if (field == NULL || member->kind != EA_JSON_ARRAY ||
 			member->count != 2 || !sees_field(req, field))
 			continue;
-		write_field(req->out, sight->names, field, revision, member, changes);
+		write_field(req, req->out, sight->names, field, revision, member,
+					changes);
 	}
 	appendStringInfoChar(req->out, '}');
 }

@@ -32,16 +32,15 @@ ea_past_values_null(EaPastValue *value)
 }
 
 void
-ea_past_values_reference(EaPastValue *value, int member, const pg_uuid_t *id)
+ea_past_values_reference(EaPastValue *value, const EaField *field, int member,
+						 const EaId *id)
 {
-	pg_uuid_t  *copy = palloc(sizeof(pg_uuid_t));
-
-	*copy = *id;
 	value->known = true;
 	value->isnull = false;
 	value->member = member;
-	value->value = UUIDPGetDatum(copy);
-	value->text = psprintf("%d:%s", member, ea_uuid_text(id));
+	value->id = *id;
+	value->text = psprintf("%d:%s", member,
+						   ea_id_text(&field->members[member].key, id));
 }
 
 static void
@@ -65,24 +64,24 @@ ea_past_values_time(EaField *field, TimestampTz at, EaPastValue *value)
 }
 
 static void
-read_reference(const EaPastNames *names, EaField *field, int revision,
-			   const EaJson *json, EaPastValue *value)
+read_reference(EaRequest *req, const EaPastNames *names, EaField *field,
+			   int revision, const EaJson *json, EaPastValue *value)
 {
 	const char *type = ea_jsonread_string(json, "type");
 	const char *id = ea_jsonread_string(json, "id");
 	const char *entity;
-	pg_uuid_t	uuid;
+	EaId		parsed;
 
-	if (type == NULL || id == NULL || !ea_uuid_parse(id, strlen(id), &uuid))
+	if (type == NULL || id == NULL)
 		return;
 	entity = ea_past_names_entity(names, type, revision);
 	for (int m = 0; entity != NULL && m < field->nmembers; m++)
 	{
-		if (strcmp(field->members[m].entity_name, entity) == 0)
-		{
-			ea_past_values_reference(value, m, &uuid);
-			return;
-		}
+		if (strcmp(field->members[m].entity_name, entity) != 0)
+			continue;
+		if (ea_id_parse(req, &field->members[m].key, id, strlen(id), &parsed))
+			ea_past_values_reference(value, field, m, &parsed);
+		return;
 	}
 }
 
@@ -112,22 +111,22 @@ read_attribute(EaField *field, const EaJson *json, const char *source,
 }
 
 void
-ea_past_values_take(const EaPastNames *names, EaField *field, int revision,
-					const EaJson *json, const char *source,
+ea_past_values_take(EaRequest *req, const EaPastNames *names, EaField *field,
+					int revision, const EaJson *json, const char *source,
 					EaPastValue *value)
 {
 	memset(value, 0, sizeof(EaPastValue));
 	if (json->kind == EA_JSON_NULL)
 		ea_past_values_null(value);
 	else if (field->kind != EA_ATTRIBUTE)
-		read_reference(names, field, revision, json, value);
+		read_reference(req, names, field, revision, json, value);
 	else
 		read_attribute(field, json, source, value);
 }
 
 void
-ea_past_values_read(const EaPastNames *names, EaField *field, int revision,
-					const char *json, EaPastValue *value)
+ea_past_values_read(EaRequest *req, const EaPastNames *names, EaField *field,
+					int revision, const char *json, EaPastValue *value)
 {
 	EaJsonFault fault;
 	EaJson	   *tree = ea_jsonread_parse(json, strlen(json),
@@ -137,7 +136,7 @@ ea_past_values_read(const EaPastNames *names, EaField *field, int revision,
 	if (tree == NULL)
 		memset(value, 0, sizeof(EaPastValue));
 	else
-		ea_past_values_take(names, field, revision, tree, json, value);
+		ea_past_values_take(req, names, field, revision, tree, json, value);
 }
 
 void
@@ -147,8 +146,8 @@ ea_past_values_write(StringInfo out, const EaField *field,
 	if (value->known && value->isnull)
 		ea_jsonwrite_lit(out, "null");
 	else if (field->kind != EA_ATTRIBUTE)
-		ea_jsonwrite_identifier(out, field->members[value->member].type,
-								DatumGetUUIDP(value->value));
+		ea_id_identifier(out, field->members[value->member].type,
+						 &field->members[value->member].key, &value->id);
 	else if (value->known)
 		field->shown->write(out, value->value);
 	else
@@ -168,8 +167,8 @@ ea_past_values_alike(const char *from, const char *to)
 }
 
 void
-ea_past_values_row(EaField *field, TupleTableSlot *slot, int *column,
-				   EaPastValue *value)
+ea_past_values_row(EaRequest *req, EaField *field, TupleTableSlot *slot,
+				   int *column, EaPastValue *value)
 {
 	int			first = *column;
 
@@ -185,7 +184,10 @@ ea_past_values_row(EaField *field, TupleTableSlot *slot, int *column,
 			continue;
 		if (field->kind != EA_ATTRIBUTE)
 		{
-			ea_past_values_reference(value, c, DatumGetUUIDP(datum));
+			EaId		id;
+
+			ea_id_take(req, &field->members[c].key, datum, &id);
+			ea_past_values_reference(value, field, c, &id);
 			return;
 		}
 		get_typlenbyval(field->columns[c].type, &len, &byval);
@@ -222,6 +224,8 @@ ea_past_values_column(const EaField *field, int column,
 	bool		isnull = !value->known || value->isnull ||
 		(field->kind != EA_ATTRIBUTE && value->member != column);
 
-	return ea_value(field->columns[column].type,
-					isnull ? (Datum) 0 : value->value, isnull);
+	return ea_value(field->columns[column].type, isnull ? (Datum) 0 :
+					field->kind == EA_ATTRIBUTE ? value->value :
+					ea_id_datum(&field->members[column].key, &value->id),
+					isnull);
 }

@@ -13,7 +13,8 @@ typedef struct EaPastValue
 {
 	bool		known;
 	bool		isnull;
-	Datum		value;			/* of a reference: the id, */
+	Datum		value;			/* of an attribute */
+	EaId		id;				/* of a reference, */
 	int			member;			/* and the member that it is of */
 	const char *text;			/* equal if the values are */
 } EaPastValue;
@@ -22,21 +23,21 @@ typedef struct EaPastValue
 extern bool ea_past_values_logged(const EaField *field);
 
 extern void ea_past_values_null(EaPastValue *value);
-extern void ea_past_values_reference(EaPastValue *value, int member,
-									 const pg_uuid_t *id);
+extern void ea_past_values_reference(EaPastValue *value, const EaField *field,
+									 int member, const EaId *id);
 extern void ea_past_values_time(EaField *field, TimestampTz at,
 								EaPastValue *value);
 
 /*
  * From JSON of the log; a value that today's type does not read is not known.
  */
-extern void ea_past_values_read(const EaPastNames *names, EaField *field,
-								int revision, const char *json,
+extern void ea_past_values_read(EaRequest *req, const EaPastNames *names,
+								EaField *field, int revision, const char *json,
 								EaPastValue *value);
 
 /* The same from a tree, parsed from the source. */
-extern void ea_past_values_take(const EaPastNames *names, EaField *field,
-								int revision, const EaJson *json,
+extern void ea_past_values_take(EaRequest *req, const EaPastNames *names,
+								EaField *field, int revision, const EaJson *json,
 								const char *source, EaPastValue *value);
 
 /*
@@ -54,8 +55,9 @@ extern void ea_past_values_write(StringInfo out, const EaField *field,
 extern bool ea_past_values_alike(const char *from, const char *to);
 
 /* From a row, from *column on, which is moved behind the field. */
-extern void ea_past_values_row(EaField *field, TupleTableSlot *slot,
-							   int *column, EaPastValue *value);
+extern void ea_past_values_row(EaRequest *req, EaField *field,
+							   TupleTableSlot *slot, int *column,
+							   EaPastValue *value);
 
 /* The value that rows got which were there before the field: its default. */
 extern void ea_past_values_default(EaField *field, EaPastValue *value);

@@ -88,6 +88,19 @@ input_value(EaPolicyWriter *w, const EaPolicy *node, EaField *field,
 	return w->input->value(w->input->arg, field, value, isnull);
 }
 
+/* The type of an attribute, of an id, or of a reference to one. */
+static const EaType *
+end_type(EaPolicyWriter *w, EaField **fields, int nnames)
+{
+	EaField    *last = fields[nnames - 1];
+	EaEntity   *entity = nnames == 1 ? w->entity :
+		ea_catalog_target(fields[nnames - 2], 0);
+
+	if (last == NULL)
+		return entity->key.type;
+	return last->kind == EA_ATTRIBUTE ? last->type : last->members[0].key.type;
+}
+
 static void
 path_operand(EaPolicyWriter *w, const EaPolicy *node, EaOperand *operand)
 {
@@ -95,8 +108,7 @@ path_operand(EaPolicyWriter *w, const EaPolicy *node, EaOperand *operand)
 	EaField    *last = fields[node->nnames - 1];
 	bool		isnull = false;
 
-	operand->type = last != NULL && last->kind == EA_ATTRIBUTE ? last->type :
-		ea_types_find("uuid");
+	operand->type = end_type(w, fields, node->nnames);
 	if (crosses_unreadable(w, fields, node->nnames))
 	{
 		set_constant(operand, (Datum) 0, true);
@@ -196,7 +208,8 @@ write_path(EaPolicyWriter *w, EaField **fields, int n,
 		ea_sqlbuf_add(w->b, ")");
 	}
 	else if (operand->starts)
-		ea_sqlbuf_value(w->b, UUIDOID, operand->value, false);
+		ea_sqlbuf_value(w->b, fields[0]->members[0].key.type->oid,
+						operand->value, false);
 	else if (w->req == NULL)
 		ea_sqlbuf_addf(w->b, "%s.%s", w->entity->table,
 					   column_of(w->entity, fields[0]));

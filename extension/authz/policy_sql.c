@@ -35,14 +35,14 @@ resolve_path(EaPolicyScope *scope, EaPolicy *node, const char **message,
 			entity = ea_catalog_target(field, 0);
 		field = ea_catalog_field(entity, name, strlen(name));
 		if (field == NULL && i == node->nnames - 1 && strcmp(name, "id") == 0)
-			return EA_POLICY_UUID;
+			return entity->key.type->policy;
 		if (field == NULL ||
 			(i < node->nnames - 1 && field->kind != EA_TO_ONE))
 			return EA_POLICY_UNKNOWN;
 		fields[i] = field;
 	}
 	return field->kind == EA_ATTRIBUTE ? field->type->policy
-		: EA_POLICY_UUID;
+		: field->members[0].key.type->policy;
 }
 
 static EaPolicyType

@@ -131,28 +131,3 @@ ea_uuid_compare(const void *a, const void *b)
 {
 	return memcmp(a, b, sizeof(pg_uuid_t));
 }
-
-void
-ea_uuid_sort(EaIds *ids)
-{
-	if (ids->n > 1)
-		qsort(ids->items, ids->n, sizeof(pg_uuid_t), ea_uuid_compare);
-}
-
-bool
-ea_uuid_is_among(const pg_uuid_t *id, const EaIds *ids)
-{
-	return ids->n > 0 && bsearch(id, ids->items, ids->n, sizeof(pg_uuid_t),
-								 ea_uuid_compare) != NULL;
-}
-
-Datum
-ea_uuid_array(const pg_uuid_t *ids, int n)
-{
-	Datum	   *elements = palloc(Max(n, 1) * sizeof(Datum));
-
-	for (int i = 0; i < n; i++)
-		elements[i] = UUIDPGetDatum(&ids[i]);
-	return PointerGetDatum(construct_array(elements, n, UUIDOID, UUID_LEN,
-										   false, TYPALIGN_CHAR));
-}

@@ -28,24 +28,6 @@ extern int	ea_uuid_compare(const void *a, const void *b);
 
 #define ea_uuid_equal(a, b) (memcmp((a)->data, (b)->data, UUID_LEN) == 0)
 
-/* A list that grows (base/grow.h). */
-typedef struct EaIds
-{
-	int			n;
-	int			max;
-	pg_uuid_t  *items;
-} EaIds;
-
-extern void ea_uuid_sort(EaIds *ids);
-
-/* One of the ids, which are sorted. */
-extern bool ea_uuid_is_among(const pg_uuid_t *id, const EaIds *ids);
-
-/* A uuid[] of them, palloc'd. */
-extern Datum ea_uuid_array(const pg_uuid_t *ids, int n);
-
-#define ea_uuid_list(ids) ea_uuid_array((ids)->items, (ids)->n)
-
 /* The value of a hexadecimal digit, -1 if it is none. */
 extern int	ea_uuid_hex_digit(char c);
 

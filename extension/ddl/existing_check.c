@@ -153,6 +153,42 @@ check_schema(Look *look)
 
 /* -------- columns -------- */
 
+/* Of columns without a field, of references, of keys. */
+static const struct
+{
+	const char *sql;
+	Oid			type;
+}			plain_types[] =
+{
+	{"uuid", UUIDOID}, {"int2", INT2OID}, {"int4", INT4OID},
+	{"int8", INT8OID}, {"text", TEXTOID}, {"varchar", VARCHAROID},
+	{"bpchar", BPCHAROID}, {"date", DATEOID},
+	{"timestamptz", TIMESTAMPTZOID}
+};
+
+static Oid
+plain_type(const char *sql)
+{
+	for (int i = 0; i < lengthof(plain_types); i++)
+	{
+		if (strcmp(plain_types[i].sql, sql) == 0)
+			return plain_types[i].type;
+	}
+	elog(ERROR, "a column has the unknown type \"%s\"", sql);
+	return InvalidOid;
+}
+
+static const char *
+plain_name(Oid type)
+{
+	for (int i = 0; i < lengthof(plain_types); i++)
+	{
+		if (plain_types[i].type == type)
+			return plain_types[i].sql;
+	}
+	return NULL;
+}
+
 /* Why a column cannot hold the values of a field, or NULL. */
 static const char *
 type_fault(const EaDdlColumn *column, Oid type, int32 typmod)
@@ -167,8 +203,7 @@ type_fault(const EaDdlColumn *column, Oid type, int32 typmod)
 		/*
 		 * a reference, or a column without a field, whose type stands in SQL
 		 */
-		Oid			plain = strcmp(column->sql, "int8") == 0 ? INT8OID :
-		strcmp(column->sql, "timestamptz") == 0 ? TIMESTAMPTZOID : UUIDOID;
+		Oid			plain = plain_type(column->sql);
 
 		return base == plain ? NULL :
 			psprintf("is %s and must be %s", is, format_type_be(plain));
@@ -260,6 +295,28 @@ check_column(Look *look, Form_pg_attribute att, const EaDdlColumn *column,
 						   psprintf("ALTER COLUMN %s DROP NOT NULL", quoted)));
 }
 
+/*
+ * Labels of an enum are renamed without a trace in the rows, which would swap
+ * ids, so it is no key, nor is any other type that has no row in model/id.c.
+ */
+static bool
+is_key_type(Look *look, Form_pg_attribute att)
+{
+	const char *quoted = quote_identifier(NameStr(att->attname));
+	Oid			base = getBaseType(att->atttypid);
+
+	if (plain_name(base) != NULL && base != TIMESTAMPTZOID)
+		return true;
+	lacks(look,
+		  psprintf("the column \"%s\" is %s: a key is a uuid, an integer, "
+				   "text, character varying, character or a date",
+				   NameStr(att->attname), format_type_be(att->atttypid)),
+		  psprintf("%s, or name another one in \"key\"",
+				   alter(look, psprintf("ALTER COLUMN %s TYPE text",
+										quoted))));
+	return false;
+}
+
 static bool
 is_read_only(Look *look, const EaDdlColumn *column)
 {
@@ -290,6 +347,19 @@ default_hint(Look *look, Form_pg_attribute att)
 	return alter(look, psprintf("ALTER COLUMN %s DROP NOT NULL", quoted));
 }
 
+/* The database may fill its key as it likes. */
+static void
+check_one(Look *look, Form_pg_attribute att, const EaDdlColumn *column)
+{
+	bool		key = look->table->keyed &&
+		strcmp(column->name, look->table->id_column) == 0;
+
+	if (!key || is_key_type(look, att))
+		check_column(look, att, column,
+					 (key && column->field == NULL) ||
+					 is_read_only(look, column));
+}
+
 static void
 check_columns(Look *look, Relation rel)
 {
@@ -309,7 +379,7 @@ check_columns(Look *look, Relation rel)
 		ea_names_map_put(there, pstrdup(name), att);
 		column = ea_names_map_get(look->table->by_column, name);
 		if (column != NULL)
-			check_column(look, att, column, is_read_only(look, column));
+			check_one(look, att, column);
 		if (created && att->attnotnull && !att->atthasdef &&
 			att->attidentity == '\0' &&
 			(column == NULL || is_read_only(look, column)))
@@ -446,6 +516,30 @@ takes_any_key(Look *look, const EaDdlTable *target)
 												  target->entity));
 }
 
+/* The ids that a column has are those of the key that it refers to. */
+static void
+check_kind(Look *look, const EaDdlObject *object, const EaDdlTable *target)
+{
+	EaEntity   *entity = ea_catalog_entity(look->plan->wanted,
+										   look->table->entity);
+	EaEntity   *to = ea_catalog_entity(look->plan->wanted, target->entity);
+	EaField    *field = ea_catalog_field(entity, object->field,
+										 strlen(object->field));
+	const char *quoted = quote_identifier(linitial(object->columns));
+	const char *type = format_type_be(to->key.type->oid);
+
+	for (int m = 0; field != NULL && m < field->nmembers; m++)
+	{
+		if (strcmp(field->members[m].column, quoted) == 0 &&
+			!ea_id_same_kind(&field->members[m].key, &to->key))
+			ea_ddl_fault(look->plan, look->table, object->field,
+						 psprintf("refers to a key of %s by a column of "
+								  "another type", target->qualified),
+						 alter(look, psprintf("ALTER COLUMN %s TYPE %s",
+											  quoted, type)));
+	}
+}
+
 static void
 check_reference(Look *look, EaDdlObject *object)
 {
@@ -465,6 +559,7 @@ check_reference(Look *look, EaDdlObject *object)
 							  alter(look, psprintf("ADD %s", object->body))));
 		return;
 	}
+	check_kind(look, object, target);
 	if (!has_row(psprintf("SELECT FROM pg_constraint f WHERE f.contype = 'f'"
 						  " AND f.conrelid = %u AND f.confrelid = %u"
 						  " AND f.convalidated%s"

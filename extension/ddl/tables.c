@@ -410,6 +410,15 @@ build_attribute(EaDdlTable *table, const EaJson *json, EaDdlAlias *alias,
 				  psprintf("%s <= %s", quoted, literal_sql(type, value)));
 }
 
+/* The type of a column of ids. */
+static const char *
+key_sql(const EaJson *json)
+{
+	const char *type = ea_jsonread_string(json, "keyType");
+
+	return type == NULL ? "uuid" : type;
+}
+
 /* A to-one or one-of field: its columns, references and, last, its check. */
 static void
 build_reference(Builder *b, EaDdlTable *table, const EaJson *json,
@@ -429,7 +438,7 @@ build_reference(Builder *b, EaDdlTable *table, const EaJson *json,
 	{
 		const char *name = column_name(alias, need(member, "column"));
 		const char *target = need(member, "entity");
-		EaDdlColumn *column = add_column(table, name, field, "uuid",
+		EaDdlColumn *column = add_column(table, name, field, key_sql(member),
 										 required && !one_of);
 
 		column->field_gone = gone;
@@ -517,6 +526,7 @@ build_entity(Builder *b, const EaJson *json)
 	bool		tenant = ea_jsonread_bool(json, "tenantScoped", true);
 	bool		soft = ea_jsonread_bool(json, "softDelete", false);
 	const EaJson *indexes = ea_jsonread_get(json, "indexes");
+	const EaJson *parts = ea_jsonread_get(json, "key");
 	EaDdlAlias *alias = alias_of(b, entity);
 	const char *schema;
 	const char *name;
@@ -543,12 +553,14 @@ build_entity(Builder *b, const EaJson *json)
 	}
 	if (tenant)
 		add_column(table, table->tenant_column, NULL, "uuid", true);
-	add_column(table, table->id_column, NULL, "uuid", true);
 	key = list_make1((char *) table->id_column);
 	add_object(table, EA_DDL_CONSTRAINT,
 			   ea_ddl_name(table->name, NULL, EA_DDL_PRIMARY), NULL, NIL,
 			   psprintf("PRIMARY KEY %s", column_list(table, key)));
 
+	table->keyed = parts != NULL;
+	if (!table->keyed)
+		add_column(table, table->id_column, NULL, "uuid", true);
 	for (EaJson *field = need_tree(json, "fields")->first;
 		 field != NULL; field = field->next)
 	{
@@ -564,6 +576,11 @@ build_entity(Builder *b, const EaJson *json)
 				 ea_jsonread_string(field, "mappedBy") == NULL)
 			build_join(b, entity, field, tenant);
 	}
+
+	/* unless a field has it */
+	if (table->keyed &&
+		ea_names_map_get(table->by_column, table->id_column) == NULL)
+		add_column(table, table->id_column, NULL, key_sql(parts->first), true);
 
 	if (ea_jsonread_bool(json, "optimisticLocking", false))
 	{

@@ -68,6 +68,7 @@ typedef struct EaDdlTable
 	bool		row_security;	/* whose rows it may not see all */
 	bool		copied;			/* its rows are copies: nothing to lose */
 	const char *id_column;
+	bool		keyed;			/* others say what that is */
 	const char *tenant_column;
 	const char *deleted_column; /* NULL: nothing is deleted softly */
 	const char *deletion_column;	/* NULL: unknown by what */

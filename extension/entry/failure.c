@@ -96,6 +96,22 @@ note_constraint(EaRequest *req, EaErrorCode code, EaField *field)
 				"The values are not allowed together.");
 }
 
+/* Another resource has the id that the client has chosen, if it has. */
+static bool
+note_taken_id(EaRequest *req)
+{
+	const EaWriting *w = &req->writing;
+	const char *pointer = ea_errors_pointer(w->pointer == NULL ? "/data" :
+											w->pointer, "id");
+
+	if (w->entity == NULL || w->entity->maker != EA_ID_OF_CLIENT ||
+		strcmp(ea_place_nearest(req, pointer), pointer) != 0)
+		return false;
+	ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_POINTER, pointer,
+				  "The id is taken.");
+	return true;
+}
+
 /*
  * The table's constraints are refusals.  Returns false for what is none of
  * them.
@@ -131,7 +147,8 @@ note_violation(EaRequest *req, const ErrorData *edata, const EaRaisedRow *row)
 	}
 	if (found.declared && code == EA_ERR_CHECK_FAILED)
 		code = EA_ERR_INVALID_VALUE;
-	note_constraint(req, code, found.field);
+	if (!found.id || code != EA_ERR_UNIQUE || !note_taken_id(req))
+		note_constraint(req, code, found.field);
 	return true;
 }
 

@@ -476,7 +476,7 @@ sees_row(EaRequest *req, EaEntity *entity, void *arg)
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT 1");
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_is(&b, alias, entity->id_column, arg);
+	ea_sqlbuf_is_id(&b, alias, entity, arg);
 	seen = ea_sqlbuf_run(&b, EA_EXEC_READ, true, NULL, NULL) > 0;
 
 	/* an existing table's own policies may ask for the caller, too */

@@ -58,7 +58,7 @@ find_row(EaPast *past, EaOperation op)
 	ea_sqlbuf_init(&b, past->req);
 	b.deleted_too = true;
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
+	ea_sqlbuf_select_id(&b, 0, entity);
 	if (entity->soft_delete)
 	{
 		ea_sqlbuf_add(&b, ", ");
@@ -75,12 +75,12 @@ find_row(EaPast *past, EaOperation op)
 		ea_sqlbuf_select(&b, 0, entity->version_column, INT8OID);
 	}
 	alias = ea_sqlbuf_from(&b, entity, op);
-	ea_sqlbuf_is(&b, alias, entity->id_column, &past->id);
+	ea_sqlbuf_is_id(&b, alias, entity, &past->id);
 	return ea_sqlbuf_run(&b, EA_EXEC_READ, true, head_row, past) > 0;
 }
 
 EaPast *
-ea_past_find(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
+ea_past_find(EaRequest *req, EaEntity *entity, const EaId *id)
 {
 	EaPast	   *past = palloc0(sizeof(EaPast));
 
@@ -101,6 +101,7 @@ ea_past_log(EaPast *past)
 	if (past->log == NULL)
 	{
 		past->log = ea_resource_log_read(past->req, past->entity, &past->id);
+		ea_resource_log_begin(past->log, past->has_row);
 		past->names = past->log->names;
 	}
 	return past->log;
@@ -123,7 +124,8 @@ values_row(void *arg, TupleTableSlot *slot)
 			ea_limits_keep(past->req, KEPT_COPIES *
 						   ea_types_bytes(field->type,
 										  slot->tts_values[column]), NULL);
-		ea_past_values_row(field, slot, &column, &past->values[i]);
+		ea_past_values_row(past->req, field, slot, &column,
+						   &past->values[i]);
 	}
 }
 
@@ -140,14 +142,14 @@ read_values(EaPast *past)
 	ea_sqlbuf_init(&b, past->req);
 	b.deleted_too = true;
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
+	ea_sqlbuf_select_id(&b, 0, entity);
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		if (ea_past_values_logged(&entity->fields[i]))
 			ea_sqlbuf_select_field(&b, 0, &entity->fields[i]);
 	}
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
-	ea_sqlbuf_is(&b, alias, entity->id_column, &past->id);
+	ea_sqlbuf_is_id(&b, alias, entity, &past->id);
 	ea_sqlbuf_run(&b, EA_EXEC_READ, true, values_row, past);
 }
 
@@ -399,8 +401,8 @@ read_value(EaPast *past, const EaLogRecord *record, const EaLogChange *change,
 	const char *json = ea_resource_log_value(past->log, record, change, after);
 
 	ea_limits_keep(past->req, KEPT_COPIES * strlen(json), NULL);
-	ea_past_values_read(past->log->names, change->field, record->revision,
-						json, value);
+	ea_past_values_read(past->req, past->log->names, change->field,
+						record->revision, json, value);
 }
 
 /* The value that the field had before a record from afterwards. */
@@ -487,7 +489,7 @@ find_filled(EaPast *past, const EaLogRecord *record, EaField *field,
 			EaPastValue *value)
 {
 	EaLogDetail detail;
-	pg_uuid_t	id;
+	EaId		id;
 
 	if (field->kind == EA_ATTRIBUTE)
 	{
@@ -497,12 +499,12 @@ find_filled(EaPast *past, const EaLogRecord *record, EaField *field,
 	ea_past_values_null(value);
 	ea_resource_log_detail(past->log, record, &detail);
 	if (detail.actor_id != NULL &&
-		ea_uuid_parse(detail.actor_id, strlen(detail.actor_id), &id) &&
+		ea_uuid_parse(detail.actor_id, strlen(detail.actor_id), &id.uuid) &&
 		ea_exec_one(EA_EXEC_READ, "SELECT 1 FROM entityapi.account"
 					" WHERE id = $1 AND tenant_id = $2",
-					ea_params(EA_UUID(&id), EA_UUID(&past->req->tenant)),
+					ea_params(EA_UUID(&id.uuid), EA_UUID(&past->req->tenant)),
 					NULL, NULL) > 0)
-		ea_past_values_reference(value, 0, &id);
+		ea_past_values_reference(value, field, 0, &id);
 }
 
 /*
@@ -639,7 +641,9 @@ ea_past_stand_in(EaSqlBuf *b, EaPast *past, const EaPastState *state)
 	StringInfoData row;
 
 	initStringInfo(&row);
-	add_value(b, &row, EA_UUID(&past->id), entity->id_column);
+	add_value(b, &row, EA_VALUE(entity->key.type->oid,
+								ea_id_datum(&entity->key, &past->id)),
+			  entity->id_column);
 	if (entity->tenant_scoped)
 		add_value(b, &row, EA_UUID(&past->req->tenant), entity->tenant_column);
 	if (entity->locking)

@@ -42,7 +42,7 @@ typedef struct EaPast
 {
 	EaRequest  *req;
 	EaEntity   *entity;
-	pg_uuid_t	id;
+	EaId		id;
 
 	/* the row, by ea_past_find() */
 	bool		has_row;
@@ -67,7 +67,7 @@ typedef struct EaPast
 
 /* Look at the row; it need not be there.  No log is read. */
 extern EaPast *ea_past_find(EaRequest *req, EaEntity *entity,
-							const pg_uuid_t *id);
+							const EaId *id);
 
 /*
  * Throws 404 unless the caller may know of it.  A row that is there decides,

@@ -67,6 +67,9 @@ enum
 #define SUCCEEDED " AND outcome = 'SUCCESS'"
 #define NEWEST " ORDER BY at DESC, id DESC LIMIT 8"
 
+/* The id of no resource, whatever its key is. */
+#define NOBODY "~"
+
 StaticAssertDecl(LAST_RECORDS == 8, "the text says how many are read");
 
 static EaLogEffect
@@ -155,13 +158,13 @@ read_names(EaResourceLog *log)
 }
 
 static EaResourceLog *
-make_log(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
+make_log(EaRequest *req, EaEntity *entity, const EaId *id)
 {
 	EaResourceLog *log = palloc0(sizeof(EaResourceLog));
 
 	log->req = req;
 	log->entity = entity;
-	log->id = *id;
+	log->target = id == NULL ? NOBODY : ea_id_text(&entity->key, id);
 	log->names = ea_past_names_read(req, entity);
 	return log;
 }
@@ -171,7 +174,7 @@ static void
 run_statement(EaResourceLog *log, const char *of_tenant, const char *of_all,
 			  const EaReader *reader, void *arg)
 {
-	EaValue		target = EA_TEXT(ea_uuid_text(&log->id));
+	EaValue		target = EA_TEXT(log->target);
 
 	if (log->entity->tenant_scoped)
 		ea_exec_one(EA_EXEC_READ, of_tenant,
@@ -191,7 +194,7 @@ static void
 run_one(EaResourceLog *log, const EaLogRecord *record, const char *of_tenant,
 		const char *of_all, const EaReader *reader, void *arg)
 {
-	EaValue		target = EA_TEXT(ea_uuid_text(&log->id));
+	EaValue		target = EA_TEXT(log->target);
 	EaValue		at = EA_TIMESTAMP(record->at);
 	EaValue		id = EA_UUID(&record->id);
 
@@ -205,7 +208,7 @@ run_one(EaResourceLog *log, const EaLogRecord *record, const char *of_tenant,
 }
 
 EaResourceLog *
-ea_resource_log_read(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
+ea_resource_log_read(EaRequest *req, EaEntity *entity, const EaId *id)
 {
 	const EaReader reader = {head_row, lengthof(head_types), head_types};
 	EaResourceLog *log = make_log(req, entity, id);
@@ -221,6 +224,35 @@ ea_resource_log_read(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 	return log;
 }
 
+/* The row is gone for good: one with its id is another. */
+static bool
+is_end(const EaLogRecord *record)
+{
+	return record->effect == EA_LOG_NOTHING ||
+		(record->effect == EA_LOG_ENDED && !record->silent);
+}
+
+void
+ea_resource_log_begin(EaResourceLog *log, bool has_row)
+{
+	int			first = 0;
+
+	if (!ea_catalog_reuses_ids(log->entity))
+		return;
+	for (int i = 0; i < log->n; i++)
+	{
+		if (log->items[i].effect == EA_LOG_MADE)
+			first = i;
+		else if (is_end(&log->items[i]) && (i < log->n - 1 || has_row) &&
+				 (i == log->n - 1 || !is_end(&log->items[i + 1])))
+			first = i + 1;
+	}
+	if (first == 0)
+		return;
+	log->n -= first;
+	memmove(log->items, log->items + first, log->n * sizeof(EaLogRecord));
+}
+
 /* The purge of a resource that had ended says nothing of its state. */
 static bool
 is_later(const EaLogRecord *a, const EaLogRecord *b)
@@ -231,14 +263,13 @@ is_later(const EaLogRecord *a, const EaLogRecord *b)
 }
 
 EaResourceLog *
-ea_resource_log_last(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
+ea_resource_log_last(EaRequest *req, EaEntity *entity, const EaId *id,
 					 TimestampTz *at)
 {
-	static const pg_uuid_t nobody = {{0}};
 	const EaReader reader = {
 		head_row, lengthof(head_types), head_types, EA_PLAN_IN_ORDER
 	};
-	EaResourceLog *log = make_log(req, entity, id != NULL ? id : &nobody);
+	EaResourceLog *log = make_log(req, entity, id);
 	int			last = 0;
 
 	run_statement(log, "SELECT " HEAD OF_RESOURCE OF_TENANT SUCCEEDED NEWEST,

@@ -53,7 +53,7 @@ typedef struct EaResourceLog
 {
 	EaRequest  *req;
 	EaEntity   *entity;
-	pg_uuid_t	id;
+	const char *target;			/* the id, as the log has it */
 	EaPastNames *names;
 	int			n;
 	int			max;
@@ -82,7 +82,14 @@ typedef struct EaLogDetail
  * requests began.
  */
 extern EaResourceLog *ea_resource_log_read(EaRequest *req, EaEntity *entity,
-										   const pg_uuid_t *id);
+										   const EaId *id);
+
+/*
+ * Where ids come again, the records of those that had the id before go: the
+ * resource begins with its last creation that the log knows, or, if others
+ * have made it, after the last deletion.  has_row: it is there.
+ */
+extern void ea_resource_log_begin(EaResourceLog *log, bool has_row);
 
 /*
  * The newest record, or none, in steps that do not depend on the length of
@@ -90,7 +97,7 @@ extern EaResourceLog *ea_resource_log_read(EaRequest *req, EaEntity *entity,
  * steps, of a resource that nobody has.
  */
 extern EaResourceLog *ea_resource_log_last(EaRequest *req, EaEntity *entity,
-										   const pg_uuid_t *id,
+										   const EaId *id,
 										   TimestampTz *at);
 
 /*

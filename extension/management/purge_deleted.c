@@ -11,10 +11,10 @@
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "audit/audit.h"
-#include "base/uuid.h"
 #include "engine/exec.h"
 #include "management/attempt.h"
 #include "management/purge_deleted.h"
@@ -36,13 +36,14 @@ typedef struct Due
 	EaRequest  *req;
 	EaEntity   *entity;
 	pg_uuid_t	tenant;			/* of what is tenant-scoped */
-	pg_uuid_t	id;
+	EaId		id;
 	TimestampTz at;
 	int64		rows;			/* that went with it */
 } Due;
 
 typedef struct DueList
 {
+	EaRequest  *req;
 	EaEntity   *entity;
 	int			n;
 	Due			rows[BATCH];
@@ -58,7 +59,7 @@ static struct
 	int			next;			/* entity */
 	bool		has_position;
 	TimestampTz at;
-	pg_uuid_t	id;
+	char	   *id;				/* text, which outlives a request */
 } place;
 
 /* -------- what is due -------- */
@@ -77,7 +78,8 @@ due_row(void *arg, TupleTableSlot *slot)
 	int			column = 0;
 
 	due->entity = list->entity;
-	due->id = *DatumGetUUIDP(slot->tts_values[column++]);
+	ea_id_take(list->req, &list->entity->key, slot->tts_values[column++],
+			   &due->id);
 	due->at = DatumGetTimestampTz(slot->tts_values[column++]);
 	if (list->entity->tenant_scoped)
 		due->tenant = *DatumGetUUIDP(slot->tts_values[column]);
@@ -87,13 +89,14 @@ static void
 find_due(EaRequest *req, DueList *list)
 {
 	EaEntity   *entity = list->entity;
+	EaId		from;
 	EaSqlBuf	b;
 	int			alias;
 
 	list->n = 0;
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
+	ea_sqlbuf_select_id(&b, 0, entity);
 	ea_sqlbuf_add(&b, ", ");
 	ea_sqlbuf_select(&b, 0, entity->deleted_column, TIMESTAMPTZOID);
 	if (entity->tenant_scoped)
@@ -105,14 +108,15 @@ find_due(EaRequest *req, DueList *list)
 	ea_sqlbuf_addf(&b, " AND t%d.%s < ", alias, entity->deleted_column);
 	ea_sqlbuf_value(&b, TIMESTAMPTZOID,
 					TimestampTzGetDatum(due_before(req, entity)), false);
-	if (place.has_position)
+	if (place.has_position &&
+		ea_id_parse(req, &entity->key, place.id, strlen(place.id), &from))
 	{
 		ea_sqlbuf_addf(&b, " AND (t%d.%s, t%d.%s) > (", alias,
 					   entity->deleted_column, alias, entity->id_column);
 		ea_sqlbuf_value(&b, TIMESTAMPTZOID, TimestampTzGetDatum(place.at),
 						false);
 		ea_sqlbuf_add(&b, ", ");
-		ea_sqlbuf_value(&b, UUIDOID, UUIDPGetDatum(&place.id), false);
+		ea_sqlbuf_id(&b, &entity->key, &from);
 		ea_sqlbuf_add(&b, ")");
 	}
 	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s, t%d.%s LIMIT %d", alias,
@@ -139,7 +143,7 @@ look_row(void *arg, TupleTableSlot *slot)
 
 /* Is the row still deleted, and due? To lock it, nobody else may hold it. */
 static bool
-is_due(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
+is_due(EaRequest *req, EaEntity *entity, const EaId *id,
 	   const EaDeletionMark *same, bool lock, EaDeletionMark *deletion)
 {
 	Look		look = {entity};
@@ -151,7 +155,7 @@ is_due(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_deletion_mark_select(&b, entity, 0);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
-	ea_sqlbuf_is(&b, alias, entity->id_column, id);
+	ea_sqlbuf_is_id(&b, alias, entity, id);
 	ea_sqlbuf_addf(&b, " AND t%d.%s < ", alias, entity->deleted_column);
 	ea_sqlbuf_value(&b, TIMESTAMPTZOID,
 					TimestampTzGetDatum(due_before(req, entity)), false);
@@ -168,20 +172,20 @@ is_due(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 
 /* The target of a row by a column, if it has one. */
 static bool
-read_reference(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
-			   const char *column, pg_uuid_t *target)
+read_reference(EaRequest *req, EaEntity *entity, const EaId *id,
+			   const EaMember *member, EaId *target)
 {
-	EaIds		ids = {0};
+	EaIds		ids = {&member->key};
 	EaSqlBuf	b;
 	int			alias;
 
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = true;
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, column, UUIDOID);
+	ea_sqlbuf_select(&b, 0, member->column, member->key.type->oid);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
-	ea_sqlbuf_is(&b, alias, entity->id_column, id);
-	ea_sqlbuf_addf(&b, " AND t%d.%s IS NOT NULL", alias, column);
+	ea_sqlbuf_is_id(&b, alias, entity, id);
+	ea_sqlbuf_addf(&b, " AND t%d.%s IS NOT NULL", alias, member->column);
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, &ids);
 	if (ids.n == 0)
 		return false;
@@ -191,7 +195,7 @@ read_reference(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 
 /* Go to a row that took this one along and is due as well. */
 static bool
-climb_up(EaRequest *req, EaEntity **entity, pg_uuid_t *id,
+climb_up(EaRequest *req, EaEntity **entity, EaId *id,
 		  const EaDeletionMark *deletion)
 {
 	for (int i = 0; i < (*entity)->nfields; i++)
@@ -202,11 +206,10 @@ climb_up(EaRequest *req, EaEntity **entity, pg_uuid_t *id,
 			 field->on_delete == EA_CASCADE; m++)
 		{
 			EaEntity   *target = ea_catalog_target(field, m);
-			pg_uuid_t	up;
+			EaId		up;
 
 			if (!target->soft_delete || target->purge_after_days == 0 ||
-				!read_reference(req, *entity, id, field->members[m].column,
-								&up) ||
+				!read_reference(req, *entity, id, &field->members[m], &up) ||
 				!is_due(req, target, &up, deletion, false, NULL))
 				continue;
 			*entity = target;
@@ -223,7 +226,8 @@ record_purge(Due *due, const EaPurged *purged)
 	if (ea_audit_entities(due->req))
 		ea_audit_by_role(EA_AUDIT_ENTITY_PURGE,
 						 purged->entity->tenant_scoped ? &due->tenant : NULL,
-						 purged->entity->type, ea_uuid_text(&purged->id),
+						 purged->entity->type,
+						 ea_id_text(&purged->entity->key, &purged->id),
 						 psprintf(INT64_FORMAT " row%s", purged->rows,
 								  purged->rows == 1 ? "" : "s"));
 }
@@ -235,7 +239,7 @@ purge_due(void *arg)
 	Due		   *due = arg;
 	EaRequest  *req = due->req;
 	EaEntity   *entity = due->entity;
-	pg_uuid_t	id = due->id;
+	EaId		id = due->id;
 	EaDeletionMark deletion;
 	int			depth = 0;
 	List	   *list;
@@ -267,7 +271,7 @@ purge_one(EaRequest *req, Due *due)
 	req->tenant = due->tenant;
 	if (!ea_attempt(req, purge_due, due,
 					psprintf("purge %s %s", due->entity->type,
-							 ea_uuid_text(&due->id))))
+							 ea_id_text(&due->entity->key, &due->id))))
 	{
 		req->deferred = NIL;
 		return 0;
@@ -312,12 +316,28 @@ is_time_over(TimestampTz started)
 									  EA_PURGE_STEP_MS);
 }
 
+static void
+keep_place(const Due *due)
+{
+	char	   *id = ea_id_text(&due->entity->key, &due->id);
+
+	if (place.id != NULL)
+		pfree(place.id);
+	place.id = NULL;
+	place.has_position = false;
+	place.id = MemoryContextStrdup(TopMemoryContext, id);
+	place.at = due->at;
+	place.has_position = true;
+	pfree(id);
+}
+
 /* False when the time is over. */
 static bool
 purge_entity(EaRequest *req, EaEntity *entity, TimestampTz started, int64 *n)
 {
 	DueList    *list = palloc(sizeof(DueList));
 
+	list->req = req;
 	list->entity = entity;
 	do
 	{
@@ -328,9 +348,7 @@ purge_entity(EaRequest *req, EaEntity *entity, TimestampTz started, int64 *n)
 			if (*n > 0 && is_time_over(started))
 				return false;
 			*n += purge_one(req, &list->rows[i]);
-			place.has_position = true;
-			place.at = list->rows[i].at;
-			place.id = list->rows[i].id;
+			keep_place(&list->rows[i]);
 		}
 	} while (list->n == BATCH);
 	place.has_position = false;

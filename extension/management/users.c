@@ -151,12 +151,13 @@ leave_users(EaDraft *draft)
 {
 	EaRequest  *req = draft->req;
 	EaEntity   *entity = ea_account_copy_entity(req->catalog);
+	EaId		id = {draft->id};
 
 	if (entity == NULL)
 		return;
 	req->tenant = draft->scope;
 	req->has_tenant = true;
-	ea_delete_referred(req, entity, &draft->id);
+	ea_delete_referred(req, entity, &id);
 }
 
 const EaRecord ea_users = {

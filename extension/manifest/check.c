@@ -309,7 +309,8 @@ claim_column(EaManifest *m, EaDeclField *field, char *column,
 {
 	EaDeclField *other = ea_names_map_get(columns, column);
 
-	if (is_of_postgres(m, field->entity, field->pointer, column) ||
+	if (field == field->entity->key_field ||
+		is_of_postgres(m, field->entity, field->pointer, column) ||
 		ea_names_map_put(columns, column, field))
 		return;
 	if (other->entity == NULL)

@@ -183,6 +183,31 @@ write_attribute(EaManifest *m, StringInfo buf, EaDeclField *field)
 	write_number(buf, "scale", field->scale);
 }
 
+/* What a column of ids is, if it is no UUID. */
+static void
+write_key_type(StringInfo buf, const EaHostColumn *column)
+{
+	if (column->type == NULL || strcmp(column->type, "uuid") == 0)
+		return;
+	write_string(buf, "keyType", column->type);
+	if (column->length > 0)
+		write_number(buf, "keyLength", column->length);
+}
+
+/* The parts of the key of an existing table, and who makes them. */
+static void
+write_key(StringInfo buf, const EaDeclEntity *entity)
+{
+	if (entity->key == NULL)
+		return;
+	ea_jsonwrite_key(buf, "key");
+	ea_jsonwrite_lit(buf, "[{");
+	write_string(buf, "column", entity->columns[EA_DECL_ID]);
+	write_key_type(buf, &entity->key_column);
+	ea_jsonwrite_lit(buf, "}]");
+	write_string(buf, "idMaker", ea_manifest_id_maker(entity));
+}
+
 static void
 write_relationship(EaManifest *m, StringInfo buf, EaDeclField *field)
 {
@@ -207,6 +232,7 @@ write_relationship(EaManifest *m, StringInfo buf, EaDeclField *field)
 		write_string(buf, "entity", member->entity->name);
 		write_string(buf, "type", member->entity->type);
 		write_string(buf, "column", member->column);
+		write_key_type(buf, &member->key);
 		appendStringInfoChar(buf, '}');
 	}
 	appendStringInfoChar(buf, ']');
@@ -491,6 +517,7 @@ ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity)
 			write_string(&buf, ea_manifest_column_key(i), entity->columns[i]);
 		appendStringInfoChar(&buf, '}');
 	}
+	write_key(&buf, entity);
 	list_sort(entity->unseen, compare_names);
 	write_names(&buf, "unseen", entity->unseen);
 	ea_jsonwrite_key(&buf, "tenantScoped");

@@ -38,6 +38,7 @@ static const EaKey entity_keys[] =
 	KEY("triggerMessages", EA_KEY_BOOL, trigger_messages),
 	KEY("table", EA_KEY_STRING, existing_table),
 	KEY("columns", EA_KEY_OBJECT, existing_columns),
+	KEY("key", EA_KEY_VALUE, key),
 	KEY("othersWrite", EA_KEY_BOOL, others_write),
 	KEY("rowSecurity", EA_KEY_BOOL, row_security),
 	KEY("unseen", EA_KEY_NAMES, unseen),

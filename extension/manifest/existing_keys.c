@@ -167,11 +167,120 @@ name_columns(EaDeclEntity *entity)
 	}
 }
 
+/* -------- the key -------- */
+
+/* Columns that a key may have, and so far has. */
+#define MOST_PARTS 8
+#define SERVED_PARTS 1
+
+static void
+key_fault(EaManifest *m, EaDeclEntity *entity, const char *message,
+		  const char *hint)
+{
+	ea_manifest_fault(m, entity->document->label, "/spec/key", message, hint);
+}
+
+/* Its columns; NIL after a fault. */
+static List *
+key_columns(EaManifest *m, EaDeclEntity *entity)
+{
+	const EaJson *json = entity->key;
+	List	   *columns = NIL;
+
+	for (const EaJson *part = json->kind == EA_JSON_ARRAY ? json->first : json;
+		 part != NULL; part = part == json ? NULL : part->next)
+	{
+		if (part->kind != EA_JSON_STRING || part->text[0] == '\0' ||
+			strlen(part->text) >= NAMEDATALEN)
+		{
+			key_fault(m, entity,
+					  psprintf("must be the name of a column, of 1 to %d "
+							   "bytes, or a list of such names",
+							   NAMEDATALEN - 1), NULL);
+			return NIL;
+		}
+		columns = lappend(columns, part->text);
+	}
+	if (columns == NIL || list_length(columns) > MOST_PARTS)
+		key_fault(m, entity, psprintf("has 1 to %d columns", MOST_PARTS),
+				  NULL);
+	else if (list_length(columns) > SERVED_PARTS)
+		key_fault(m, entity, "keys of several columns are not served yet",
+				  "name one that is unique, or leave the table out");
+	else
+		return columns;
+	return NIL;
+}
+
+static void
+read_key(EaManifest *m, EaDeclEntity *entity)
+{
+	List	   *columns;
+
+	if (entity->key == NULL)
+		return;
+	if (!entity->of_application)
+		key_fault(m, entity, "goes with a table of an application",
+				  "name the column of the id in \"columns\"");
+	if (named_column(entity, system_columns[EA_DECL_ID].key) != NULL)
+		key_fault(m, entity, "says what \"columns\" says of \"id\"",
+				  "leave one of the two out");
+	columns = key_columns(m, entity);
+	if (columns == NIL)
+		return;
+	entity->columns[EA_DECL_ID] = linitial(columns);
+	ea_host_column(entity->schema, entity->table, linitial(columns),
+				   &entity->key_column);
+}
+
+void
+ea_manifest_note_key(EaDeclField *field, const char *column)
+{
+	EaDeclEntity *entity = field->entity;
+
+	if (entity->key == NULL || entity->existing_table == NULL ||
+		entity->key_field != NULL ||
+		strcmp(entity->columns[EA_DECL_ID], column) != 0)
+		return;
+	entity->key_field = field;
+	field->required = true;
+	field->write_once = !field->read_only;
+}
+
+void
+ea_manifest_find_key(const EaDeclEntity *entity, const EaDeclEntity *target,
+					 const char *column, EaHostColumn *key)
+{
+	memset(key, 0, sizeof(*key));
+	if (target->key == NULL || target->existing_table == NULL ||
+		entity->existing_table == NULL)
+		return;
+	ea_host_column(entity->schema, entity->table, column, key);
+	if (key->type == NULL)
+		*key = target->key_column;
+}
+
+const char *
+ea_manifest_id_maker(const EaDeclEntity *entity)
+{
+	const EaHostColumn *key = &entity->key_column;
+
+	if (entity->key_field != NULL && !entity->key_field->read_only)
+		return "client";
+	if (key->filled)
+		return "database";
+	return key->type == NULL || strcmp(key->type, "uuid") == 0 ?
+		"service" : "client";
+}
+
 void
 ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity)
 {
 	if (entity->existing_table == NULL)
 	{
+		if (entity->key != NULL)
+			key_fault(m, entity, "goes with \"table\"",
+					  "name the table, or leave it out");
 		if (entity->existing_columns != NULL)
 			ea_manifest_fault(m, entity->document->label, "/spec/columns",
 							  "goes with \"table\"",
@@ -187,6 +296,7 @@ ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity)
 	read_columns(m, entity);
 	ea_manifest_find_application(m, entity);
 	name_columns(entity);
+	read_key(m, entity);
 }
 
 void

@@ -20,6 +20,20 @@ extern void ea_manifest_check_table(EaManifest *m, EaDeclEntity *entity);
 extern const char *ea_manifest_column_key(EaDeclColumn column);
 
 /*
+ * The field has this column: where that is the key of its entity, it makes the
+ * id, so it is required and set once.
+ */
+extern void ea_manifest_note_key(EaDeclField *field, const char *column);
+
+/* What a column is that refers from an entity's table to a target's key. */
+extern void ea_manifest_find_key(const EaDeclEntity *entity,
+								 const EaDeclEntity *target,
+								 const char *column, EaHostColumn *key);
+
+/* Who makes the ids of an entity with "key", as stored definitions say it. */
+extern const char *ea_manifest_id_maker(const EaDeclEntity *entity);
+
+/*
  * The column of a field, or of a member of a one-of: as "columns" of an
  * existing table has it, or the usual one.
  */

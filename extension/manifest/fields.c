@@ -313,6 +313,7 @@ ea_manifest_check_attribute(EaManifest *m, EaDeclField *field)
 	field->kind = EA_ATTRIBUTE;
 	field->column = ea_manifest_column(field, NULL,
 									   ea_names_snake(field->name));
+	ea_manifest_note_key(field, field->column);
 	if (field->type->form == EA_FORM_TEXT)
 		check_text_keys(m, field);
 	if (field->type->modifier == EA_MODIFIER_DIGITS)

@@ -17,6 +17,7 @@
 
 #include "base/names.h"
 #include "model/catalog.h"
+#include "model/host.h"
 
 /* The nesting that a document may have. */
 #define EA_MANIFEST_MAX_DEPTH 64
@@ -64,6 +65,8 @@ typedef struct EaDeclMember
 {
 	EaDeclEntity *entity;
 	char	   *column;
+	EaHostColumn key;			/* what that is; without a type: a UUID, or as
+								 * the target's key */
 } EaDeclMember;
 
 /*
@@ -147,6 +150,9 @@ struct EaDeclEntity
 	int			purge_after_days;	/* -1: deleted rows stay */
 	char	   *existing_table;
 	const EaJson *existing_columns;
+	const EaJson *key;			/* in the place of columns.id */
+	EaHostColumn key_column;
+	EaDeclField *key_field;		/* whose column it is as well */
 	bool		others_write;	/* to an existing table; false: nobody else */
 	bool		of_application; /* statements on it run as its role */
 	bool		row_security;	/* whom row-level security may bind */

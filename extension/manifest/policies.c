@@ -90,13 +90,15 @@ resolve_path(EaPolicyScope *scope, EaPolicy *node, const char **message,
 	for (int i = 0; i < node->nnames; i++)
 	{
 		bool		last = i == node->nnames - 1;
+		EaDeclMember *member;
 		EaDeclField *field;
 
 		if (last && strcmp(node->names[i], "id") == 0)
 		{
 			if (node->kind == EA_POLICY_INPUT && i == 0)
 				break;
-			return EA_POLICY_UUID;
+			return entity->key == NULL ? EA_POLICY_UUID :
+				entity->key_column.policy;
 		}
 		field = find_field(use, entity, node->names[i], message, hint);
 		if (field == NULL)
@@ -119,9 +121,11 @@ resolve_path(EaPolicyScope *scope, EaPolicy *node, const char **message,
 				"and OneToOne where the column is";
 			return EA_POLICY_UNKNOWN;
 		}
+		member = linitial(field->members);
 		if (last)
-			return EA_POLICY_UUID;
-		entity = ((EaDeclMember *) linitial(field->members))->entity;
+			return member->entity->key == NULL ? EA_POLICY_UUID :
+				member->key.policy;
+		entity = member->entity;
 		node->bound = lappend(node->bound, entity);
 	}
 	*message = "the service makes the id: it is no input";

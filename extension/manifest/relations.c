@@ -24,7 +24,7 @@ fault(EaManifest *m, EaDeclField *field, const char *key,
 	field->sound = false;
 }
 
-static void
+static EaDeclMember *
 add_member(EaDeclField *field, EaDeclEntity *target, const char *column)
 {
 	EaDeclMember *member = palloc0(sizeof(EaDeclMember));
@@ -32,6 +32,18 @@ add_member(EaDeclField *field, EaDeclEntity *target, const char *column)
 	member->entity = target;
 	member->column = column ? pstrdup(column) : NULL;
 	field->members = lappend(field->members, member);
+	return member;
+}
+
+/* The same, of a column that the field's own table has. */
+static void
+add_owned(EaDeclField *field, EaDeclEntity *target, const char *column)
+{
+	EaDeclMember *member = add_member(field, target, column);
+
+	ea_manifest_find_key(field->entity, target, column, &member->key);
+	if (field->kind == EA_TO_ONE)
+		ea_manifest_note_key(field, column);
 }
 
 /* Refuse what leads a resource of no tenant to those of tenants. */
@@ -99,11 +111,11 @@ check_one_of_field(EaManifest *m, EaDeclField *field)
 	{
 		EaDeclEntity *target = lfirst(lc);
 
-		add_member(field, target,
-				   ea_manifest_column(field, target,
-									  psprintf("%s_%s_id",
-											   ea_names_snake(field->name),
-											   ea_names_snake(target->name))));
+		add_owned(field, target,
+				  ea_manifest_column(field, target,
+									 psprintf("%s_%s_id",
+											  ea_names_snake(field->name),
+											  ea_names_snake(target->name))));
 		target->references = lappend(target->references, field);
 		check_cascade(m, field, target);
 	}
@@ -181,10 +193,10 @@ settle_relation(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 	}
 	if (field->kind == EA_TO_ONE)
 	{
-		add_member(field, target,
-				   ea_manifest_column(field, NULL,
-									  psprintf(field->system ? "%s" : "%s_id",
-											   ea_names_snake(field->name))));
+		add_owned(field, target,
+				  ea_manifest_column(field, NULL,
+									 psprintf(field->system ? "%s" : "%s_id",
+											  ea_names_snake(field->name))));
 		ea_manifest_check_caller(m, field);
 
 		/*
@@ -301,7 +313,7 @@ check_inverse(EaManifest *m, EaDeclField *field)
 	field->owner = owner;
 	if (field->kind == EA_MANY_TO_MANY)
 	{
-		add_member(field, target, owner->join_near);
+		(void) add_member(field, target, owner->join_near);
 		return;
 	}
 	foreach(lc, owner->members)
@@ -309,7 +321,7 @@ check_inverse(EaManifest *m, EaDeclField *field)
 		EaDeclMember *member = lfirst(lc);
 
 		if (member->entity == field->entity)
-			add_member(field, target, member->column);
+			add_member(field, target, member->column)->key = member->key;
 	}
 }
 

@@ -35,6 +35,13 @@ static const char *const on_delete_words[] = {
 	NULL
 };
 
+static const char *const id_makers[] = {
+	[EA_ID_OF_SERVICE] = "service",
+	[EA_ID_OF_DATABASE] = "database",
+	[EA_ID_OF_CLIENT] = "client",
+	NULL
+};
+
 static const char *const hook_phases[] = {
 	[EA_HOOK_GUARD] = "guard",
 	[EA_HOOK_VALIDATE] = "validate",
@@ -187,6 +194,15 @@ load_attribute(EaCatalog *catalog, EaField *field, const EaJson *json)
 									&field->maximum);
 }
 
+/* What a column of ids is, if it is no UUID. */
+static void
+load_key(const EaJson *json, EaIdKey *key)
+{
+	if (!ea_id_key(ea_jsonread_string(json, "keyType"),
+				   ea_jsonread_int(json, "keyLength", 0), key))
+		elog(ERROR, "a stored definition has an unknown type of a key");
+}
+
 static void
 load_relationship(EaField *field, const EaJson *json)
 {
@@ -205,9 +221,11 @@ load_relationship(EaField *field, const EaJson *json)
 		member->entity_name = need_string(item, "entity");
 		member->type = need_string(item, "type");
 		member->column = quoted(item, "column");
+		load_key(item, &member->key);
 		if (ea_catalog_has_column(field))
 			field->columns[field->ncolumns++] = (EaColumn) {
-				member->column, UUIDOID, UUIDARRAYOID
+				member->column, member->key.type->oid,
+				member->key.type->array_oid
 			};
 	}
 	field->one_of = copy_string(json, "oneOf");
@@ -412,6 +430,27 @@ load_columns(EaEntity *entity, const EaJson *definition)
 			 entity->name);
 }
 
+/* Only existing tables say what their keys are. */
+static void
+load_own_key(EaEntity *entity, const EaJson *parts, const char *maker)
+{
+	entity->key = ea_id_uuids;
+	if (parts->kind != EA_JSON_ARRAY)
+		return;
+	if (parts->count != 1)
+		elog(ERROR, "a stored definition has a key of several columns");
+	load_key(parts->first, &entity->key);
+	entity->maker = word_value(id_makers, maker);
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		EaField    *field = &entity->fields[i];
+
+		if (field->ncolumns == 1 &&
+			strcmp(field->columns[0].name, entity->id_column) == 0)
+			entity->key_field = field;
+	}
+}
+
 EaEntity *
 ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 {
@@ -452,6 +491,8 @@ ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 	load_hooks(entity, get_part(json, "hooks", EA_JSON_ARRAY));
 	load_references(entity, get_part(json, "references", EA_JSON_ARRAY));
 	load_constraints(entity, get_part(json, "constraints", EA_JSON_OBJECT));
+	load_own_key(entity, get_part(json, "key", EA_JSON_ARRAY),
+				 ea_jsonread_string(json, "idMaker"));
 	MemoryContextSwitchTo(old);
 	return entity;
 }

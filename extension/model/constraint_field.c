@@ -159,6 +159,27 @@ ea_constraint_field(EaEntity *entity, Oid relid, Oid constraint,
 	return only_field(&about);
 }
 
+bool
+ea_constraint_is_of_id(EaEntity *entity, Oid relid, Oid constraint, Oid index)
+{
+	HeapTuple	tuple;
+	Form_pg_index form;
+	bool		is_id;
+
+	if (OidIsValid(constraint))
+		index = get_constraint_index(constraint);
+	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_index) GETSTRUCT(tuple);
+	is_id = form->indrelid == relid && form->indisunique &&
+		form->indnkeyatts == 1 && form->indkey.values[0] > 0 &&
+		strcmp(quote_identifier(get_attname(relid, form->indkey.values[0],
+											false)), entity->id_column) == 0;
+	ReleaseSysCache(tuple);
+	return is_id;
+}
+
 /* -------- of a column -------- */
 
 EaField *

@@ -22,6 +22,10 @@ extern EaField *ea_constraint_field(EaEntity *entity, Oid relid,
 extern EaField *ea_constraint_field_of_index(EaEntity *entity, Oid relid,
 											 Oid index);
 
+/* The index, or that of a unique constraint, is over the id alone. */
+extern bool ea_constraint_is_of_id(EaEntity *entity, Oid relid,
+								   Oid constraint, Oid index);
+
 /* Of a column. */
 extern EaField *ea_constraint_field_of_column(EaEntity *entity, Oid relid,
 											  int16 number);

@@ -9,6 +9,7 @@
 
 #include "datatype/timestamp.h"
 
+#include "model/id.h"
 #include "model/types.h"
 
 typedef enum EaOperation
@@ -55,6 +56,7 @@ typedef struct EaMember
 	char	   *entity_name;
 	char	   *type;			/* resource type */
 	char	   *column;			/* quoted; of the owning side's table */
+	EaIdKey		key;			/* of that column */
 	EaEntity   *entity;			/* filled by ea_catalog_target() */
 } EaMember;
 
@@ -182,6 +184,14 @@ typedef struct EaConstraint
 	EaField    *field;
 } EaConstraint;
 
+/* Who makes the id of a new resource. */
+typedef enum EaIdMaker
+{
+	EA_ID_OF_SERVICE,
+	EA_ID_OF_DATABASE,			/* by a default: known after the INSERT */
+	EA_ID_OF_CLIENT
+} EaIdMaker;
+
 struct EaEntity
 {
 	EaCatalog  *catalog;
@@ -205,6 +215,9 @@ struct EaEntity
 
 	/* the columns that are no fields', quoted */
 	char	   *id_column;
+	EaIdKey		key;			/* what ids are */
+	EaIdMaker	maker;
+	EaField    *key_field;		/* whose column it is as well, or NULL */
 	char	   *tenant_column;	/* of what is tenant-scoped */
 	char	   *version_column; /* of what is locked optimistically */
 	char	   *deleted_column; /* of what is deleted softly */
@@ -251,6 +264,11 @@ extern EaField *ea_catalog_field(EaEntity *entity, const char *name, int len);
 /* createdAt, updatedAt: their columns are written with each row anyway. */
 #define ea_catalog_is_time(field) \
 	((field)->system && (field)->kind == EA_ATTRIBUTE)
+
+/* What is deleted may be made anew, with its id, by anybody. */
+#define ea_catalog_reuses_ids(entity) \
+	((entity)->key.form != EA_ID_UUID || \
+	 (entity)->maker == EA_ID_OF_CLIENT)
 
 /* Its column or columns stand in the row of the resource itself. */
 #define ea_catalog_has_column(field) \

@@ -2,14 +2,17 @@
 
 #include "access/htup_details.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_attribute.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "regex/regex.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
+#include "utils/lsyscache.h"
 #include "utils/numeric.h"
 #include "utils/syscache.h"
 
@@ -40,6 +43,63 @@ ea_host_is_ours(const char *schema, const char *table)
 	ours = ((Form_pg_class) GETSTRUCT(tuple))->relowner == GetUserId();
 	ReleaseSysCache(tuple);
 	return ours;
+}
+
+/* The types of keys, of which model/id.c says the rest. */
+static const struct
+{
+	Oid			oid;
+	const char *name;
+	EaPolicyType policy;
+}			key_types[] =
+{
+	{UUIDOID, "uuid", EA_POLICY_UUID},
+	{INT2OID, "int2", EA_POLICY_NUMBER},
+	{INT4OID, "int4", EA_POLICY_NUMBER},
+	{INT8OID, "int8", EA_POLICY_NUMBER},
+	{TEXTOID, "text", EA_POLICY_STRING},
+	{VARCHAROID, "varchar", EA_POLICY_STRING},
+	{BPCHAROID, "bpchar", EA_POLICY_STRING},
+	{DATEOID, "date", EA_POLICY_DATE}
+};
+
+static void
+find_key_type(Oid type, EaHostColumn *column)
+{
+	for (int i = 0; i < lengthof(key_types); i++)
+	{
+		if (key_types[i].oid != type)
+			continue;
+		column->type = key_types[i].name;
+		column->policy = key_types[i].policy;
+	}
+}
+
+void
+ea_host_column(const char *schema, const char *table, const char *name,
+			   EaHostColumn *column)
+{
+	Oid			namespace = get_namespace_oid(schema, true);
+	Oid			relid = OidIsValid(namespace) ?
+	get_relname_relid(table, namespace) : InvalidOid;
+	HeapTuple	tuple = OidIsValid(relid) ?
+	SearchSysCacheAttName(relid, name) : NULL;
+	Form_pg_attribute att;
+	int32		typmod;
+	Oid			base;
+
+	memset(column, 0, sizeof(*column));
+	column->policy = EA_POLICY_ANY;
+	if (!HeapTupleIsValid(tuple))
+		return;
+	att = (Form_pg_attribute) GETSTRUCT(tuple);
+	typmod = att->atttypmod;
+	base = getBaseTypeAndTypmod(att->atttypid, &typmod);
+	find_key_type(base, column);
+	if ((base == VARCHAROID || base == BPCHAROID) && typmod > VARHDRSZ)
+		column->length = typmod - VARHDRSZ;
+	column->filled = att->atthasdef || att->attidentity != '\0';
+	ReleaseSysCache(tuple);
 }
 
 /* -------- numbers -------- */

@@ -11,6 +11,8 @@
 
 #include "lib/stringinfo.h"
 
+#include "model/types.h"
+
 /* Report to the client that applies or checks; the hint may be NULL. */
 extern void ea_host_warn(const char *message, const char *hint);
 
@@ -35,6 +37,20 @@ extern void ea_host_jsonb_write(StringInfo buf, Datum value);
  * application's.
  */
 extern bool ea_host_is_ours(const char *schema, const char *table);
+
+/* A column that a table has, as the key of an entity or what refers to it. */
+typedef struct EaHostColumn
+{
+	const char *type;			/* below its domains, by the name of
+								 * PostgreSQL's catalog; NULL: not known */
+	int			length;			/* characters that it may have, 0: any */
+	bool		filled;			/* by a default, an identity, an expression */
+	EaPolicyType policy;		/* as which policies take it */
+} EaHostColumn;
+
+/* Nothing is known where the column is not there. */
+extern void ea_host_column(const char *schema, const char *table,
+						   const char *name, EaHostColumn *column);
 
 /* NULL, or the fault of a regular expression. */
 extern const char *ea_host_pattern_fault(const char *pattern);

@@ -18,7 +18,7 @@
 #include "request/raised.h"
 
 /* Of an id in a list, which grows by doubling and is handed on as an array. */
-#define KEPT_ID (3 * sizeof(pg_uuid_t))
+#define KEPT_ID (3 * sizeof(EaId))
 
 static EaRowPolicy row_policy = NULL;
 static EaHidesRows policy_hides = NULL;
@@ -94,22 +94,23 @@ ea_sqlbuf_limit(EaSqlBuf *b, int rows)
 }
 
 void
-ea_sqlbuf_is(EaSqlBuf *b, int alias, const char *column, const pg_uuid_t *id)
+ea_sqlbuf_is(EaSqlBuf *b, int alias, const char *column, const EaIdKey *key,
+			 const EaId *id)
 {
 	ea_sqlbuf_add(b, " AND ");
 	ea_sqlbuf_column(b, alias, column);
 	ea_sqlbuf_add(b, " = ");
-	ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(id), false);
+	ea_sqlbuf_id(b, key, id);
 }
 
 void
 ea_sqlbuf_among(EaSqlBuf *b, int alias, const char *column, const char *which,
-				Datum ids)
+				const EaIds *ids)
 {
 	ea_sqlbuf_add(b, " AND ");
 	ea_sqlbuf_column(b, alias, column);
 	ea_sqlbuf_addf(b, " %s (", which);
-	ea_sqlbuf_value(b, UUIDARRAYOID, ids, false);
+	ea_sqlbuf_value(b, ids->key->type->array_oid, ea_id_list(ids), false);
 	ea_sqlbuf_add(b, ")");
 }
 
@@ -630,7 +631,7 @@ ea_sqlbuf_keep_by_id(const EaSqlBuf *b, EaEntity *entity, EaSqlPart *part)
 
 bool
 ea_sqlbuf_add_by_id(EaSqlBuf *b, EaEntity *entity, const EaSqlPart *part,
-					const pg_uuid_t *id)
+					const EaIdKey *key, const EaId *id)
 {
 	if (part == NULL || part->text == NULL || !has_tenant_alone(b, entity))
 		return false;
@@ -638,7 +639,7 @@ ea_sqlbuf_add_by_id(EaSqlBuf *b, EaEntity *entity, const EaSqlPart *part,
 	note_side(b, entity);
 	if (entity->tenant_scoped)
 		(void) ea_sqlbuf_tenant(b);
-	(void) ea_sqlbuf_param(b, UUIDOID, UUIDPGetDatum(id), false);
+	(void) ea_sqlbuf_param(b, key->type->oid, ea_id_datum(key, id), false);
 	return true;
 }
 
@@ -681,7 +682,8 @@ keep_id(void *arg, TupleTableSlot *slot)
 	IdSink	   *sink = arg;
 
 	ea_limits_keep(sink->req, KEPT_ID, NULL);
-	*EA_GROW(sink->ids) = *DatumGetUUIDP(slot->tts_values[0]);
+	ea_id_take(sink->req, sink->ids->key, slot->tts_values[0],
+			   EA_GROW(sink->ids));
 }
 
 uint64

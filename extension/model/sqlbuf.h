@@ -109,12 +109,24 @@ extern void ea_sqlbuf_limit(EaSqlBuf *b, int rows);
 
 /*
  * Append ` AND t<alias>.<column> = $n` with an id, and ` AND t<alias>.<column>
- * <which> ($n)` with a uuid[], where `which` is `= ANY` or the like.
+ * <which> ($n)` with an array of them, where `which` is `= ANY` or the like.
+ * The key is that of the ids: the column may be one that refers to it.
  */
 extern void ea_sqlbuf_is(EaSqlBuf *b, int alias, const char *column,
-						 const pg_uuid_t *id);
+						 const EaIdKey *key, const EaId *id);
 extern void ea_sqlbuf_among(EaSqlBuf *b, int alias, const char *column,
-							const char *which, Datum ids);
+							const char *which, const EaIds *ids);
+
+/* The same with an entity's own id, and that as a column that is read. */
+#define ea_sqlbuf_is_id(b, alias, entity, id) \
+	ea_sqlbuf_is((b), (alias), (entity)->id_column, &(entity)->key, (id))
+#define ea_sqlbuf_select_id(b, alias, entity) \
+	ea_sqlbuf_select((b), (alias), (entity)->id_column, \
+					 (entity)->key.type->oid)
+
+/* A parameter, and `$n` written. */
+#define ea_sqlbuf_id(b, key, id) \
+	ea_sqlbuf_value((b), (key)->type->oid, ea_id_datum((key), (id)), false)
 
 /* Number of the parameter with the request's tenant, added once. */
 extern int	ea_sqlbuf_tenant(EaSqlBuf *b);
@@ -224,7 +236,8 @@ extern void ea_sqlbuf_add_part(EaSqlBuf *b, const EaSqlPart *part);
 extern void ea_sqlbuf_keep_by_id(const EaSqlBuf *b, EaEntity *entity,
 								 EaSqlPart *part);
 extern bool ea_sqlbuf_add_by_id(EaSqlBuf *b, EaEntity *entity,
-								const EaSqlPart *part, const pg_uuid_t *id);
+								const EaSqlPart *part, const EaIdKey *key,
+								const EaId *id);
 
 /*
  * This node has the rows of the request's tenant, or, without one, those that

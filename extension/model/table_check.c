@@ -98,7 +98,7 @@ system_columns_fault(const EaEntity *entity, TupleDesc desc)
 		Oid			type;
 		bool		not_null;
 	}			columns[] = {
-		{entity->id_column, UUIDOID, true},
+		{entity->id_column, entity->key.type->oid, true},
 		{entity->tenant_scoped ? entity->tenant_column : NULL, UUIDOID, true},
 		{entity->locking ? entity->version_column : NULL, INT8OID, true},
 		{entity->soft_delete ? entity->deleted_column : NULL, TIMESTAMPTZOID,

@@ -249,12 +249,17 @@ find_in_table(EaEntity *entity, Oid relid, const ErrorData *edata,
 	if (OidIsValid(constraint))
 	{
 		found->field = ea_constraint_field(entity, relid, constraint, false);
+		found->id = ea_constraint_is_of_id(entity, relid, constraint,
+										   InvalidOid);
 		return true;
 	}
 	index = get_relname_relid(edata->constraint_name,
 							  get_rel_namespace(relid));
 	if (OidIsValid(index))
+	{
 		found->field = ea_constraint_field_of_index(entity, relid, index);
+		found->id = ea_constraint_is_of_id(entity, relid, InvalidOid, index);
+	}
 	return OidIsValid(index) || !by_trigger;
 }
 

@@ -14,6 +14,7 @@ typedef struct EaViolation
 	bool		declared;		/* the service made it */
 	bool		referred;		/* a foreign key that others lead here by */
 	EaField    *field;			/* NULL: it is about several, or about none */
+	bool		id;				/* the id is to be unique */
 } EaViolation;
 
 /*

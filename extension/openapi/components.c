@@ -234,13 +234,15 @@ static const EaApiComponent schemas[] = {
 		"{'type':'object','required':['type'],'description':'Either id or "
 		"lid','properties':{'type':{'$ref':"
 		"'#/components/schemas/ResourceType'},"
-		"'id':{'type':'string','format':'uuid'},'lid':{'type':'string'},"
+		"'id':{'$ref':'#/components/schemas/ResourceId'},"
+		"'lid':{'type':'string'},"
 	"'relationship':{'type':'string'},'meta':{'$ref':"
 	"'#/components/schemas/Version'}}}"},
 	{"schemas/AtomicResourceObject",
 		"{'type':'object','required':['type'],'properties':{'type':{'$ref':"
-		"'#/components/schemas/ResourceType'},'id':{'type':'string','format':"
-		"'uuid'},'lid':{'type':'string'},'attributes':{'type':'object',"
+		"'#/components/schemas/ResourceType'},'id':{'$ref':"
+		"'#/components/schemas/ResourceId'},'lid':{'type':'string'},"
+		"'attributes':{'type':'object',"
 		"'additionalProperties':true},'relationships':{'type':'object',"
 		"'additionalProperties':{'type':'object','required':['data'],"
 		"'properties':{'data':{'anyOf':[{'$ref':"
@@ -252,7 +254,8 @@ static const EaApiComponent schemas[] = {
 		"{'type':'object','required':['type'],'description':'Either id or "
 		"lid','properties':{'type':{'$ref':"
 		"'#/components/schemas/ResourceType'},"
-	"'id':{'type':'string','format':'uuid'},'lid':{'type':'string'}}}"},
+		"'id':{'$ref':'#/components/schemas/ResourceId'},"
+	"'lid':{'type':'string'}}}"},
 	{"schemas/AtomicResults",
 		"{'type':'object','required':['atomic:results'],'properties':{"
 		"'jsonapi':{'$ref':'#/components/schemas/JsonApi'},"
@@ -397,7 +400,19 @@ ea_openapi_common(EaApi *api)
 	ea_jsonfmt_put(api->out, "}");
 }
 
-/* All types, and any one resource, of this version. */
+/* Some entity has ids that are no UUIDs. */
+static bool
+has_other_ids(EaApi *api)
+{
+	for (int i = 0; i < api->nentities; i++)
+	{
+		if (api->entities[i].entity->key.form != EA_ID_UUID)
+			return true;
+	}
+	return false;
+}
+
+/* All types and ids, and any one resource, of this version. */
 static void
 write_unions(EaApi *api)
 {
@@ -407,6 +422,9 @@ write_unions(EaApi *api)
 	for (int i = 0; i < api->nentities; i++)
 		ea_jsonfmt_put(api->out, "%,%q", api->entities[i].entity->type);
 	ea_jsonfmt_put(api->out, api->nentities > 0 ? "]}" : "}");
+	ea_jsonfmt_put(api->out, has_other_ids(api) ?
+				   ",'ResourceId':{'type':'string'}" :
+				   ",'ResourceId':{'type':'string','format':'uuid'}");
 
 	ea_jsonfmt_put(api->out, ",'ResourceObject':{");
 	ea_jsonfmt_put(api->out, api->nentities > 0 ? "'anyOf':["

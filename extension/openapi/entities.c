@@ -238,6 +238,28 @@ may_write(EaField *field, Purpose purpose)
 	return !side->write_once || (purpose == FOR_CREATE && side == field);
 }
 
+void
+ea_openapi_id(EaApi *api, const EaIdKey *key)
+{
+	switch (key->form)
+	{
+		case EA_ID_UUID:
+			ea_jsonfmt_put(api->out, "{'type':'string','format':'uuid'}");
+			break;
+		case EA_ID_NUMBER:
+			if (key->type->form == EA_FORM_DATE)
+				ea_jsonfmt_put(api->out, "{'type':'string','format':'date'}");
+			else
+				ea_jsonfmt_put(api->out, "{'type':'string','pattern':%q}",
+							   "^(0|-?[1-9][0-9]*)$");
+			break;
+		case EA_ID_TEXT:
+			ea_jsonfmt_put(api->out, "{'type':'string','minLength':1,"
+						   "'pattern':%q}", "^([^~/,\\\\]|~[0-4])+$");
+			break;
+	}
+}
+
 bool
 ea_openapi_may_change(EaField *field)
 {
@@ -255,6 +277,26 @@ put_linkage(EaApi *api, const EaEntity *entity, EaField *field)
 										   "RelationshipData"));
 }
 
+/* The form of the targets' ids, if they have one in common. */
+static void
+put_target_id(EaApi *api, EaField *field)
+{
+	const EaIdKey *key = NULL;
+
+	for (int i = 0; i < field->nmembers; i++)
+	{
+		const EaIdKey *other = &ea_catalog_target(field, i)->key;
+
+		if (key != NULL && !ea_id_same_kind(key, other))
+		{
+			ea_jsonfmt_put(api->out, "{'type':'string'}");
+			return;
+		}
+		key = other;
+	}
+	ea_openapi_id(api, key);
+}
+
 static void
 write_relationship(EaApi *api, const EaEntity *entity, EaField *field,
 				   const EaJson *json)
@@ -270,7 +312,9 @@ write_relationship(EaApi *api, const EaEntity *entity, EaField *field,
 		if (ea_openapi_shows_target(api, field, i))
 			ea_jsonfmt_put(api->out, "%,%q", field->members[i].type);
 	}
-	ea_jsonfmt_put(api->out, "]},'id':{'type':'string','format':'uuid'}}}");
+	ea_jsonfmt_put(api->out, "]},'id':");
+	put_target_id(api, field);
+	ea_jsonfmt_put(api->out, "}}");
 
 	/* a long list is replaced by its length */
 	begin_schema(api, entity, field, "Relationship");
@@ -353,9 +397,9 @@ write_resource(EaApi *api, const EaApiEntity *item)
 		ea_jsonfmt_put(api->out, ",'description':%q", description);
 	ea_jsonfmt_put(api->out, ",'required':['type','id','links'%s],"
 				   "'properties':{'type':{'type':'string','const':%q},"
-				   "'id':{'type':'string','format':'uuid'},'attributes':%s,"
-				   "'relationships':",
-				   entity->locking ? ",\"meta\"" : "", entity->type,
+				   "'id':", entity->locking ? ",\"meta\"" : "", entity->type);
+	ea_openapi_id(api, &entity->key);
+	ea_jsonfmt_put(api->out, ",'attributes':%s,'relationships':",
 				   ea_openapi_refer_schema(api, entity, NULL, "Attributes"));
 	put_fields(api, item, false, FOR_ANSWER);
 	ea_jsonfmt_put(api->out, ",'links':%s",
@@ -400,8 +444,11 @@ write_input(EaApi *api, const EaApiEntity *item, Purpose purpose)
 	ea_jsonfmt_put(api->out, ",'required':['data'],'properties':{'data':"
 				   "{'type':'object','properties':{'type':{'type':'string',"
 				   "'const':%q}", entity->type);
-	if (update)
-		ea_jsonfmt_put(api->out, ",'id':{'type':'string','format':'uuid'}");
+	if (update || entity->maker == EA_ID_OF_CLIENT)
+	{
+		ea_jsonfmt_put(api->out, ",'id':");
+		ea_openapi_id(api, &entity->key);
+	}
 	ea_jsonfmt_put(api->out, ",'attributes':");
 	attributes = put_fields(api, item, true, purpose);
 	ea_jsonfmt_put(api->out, ",'relationships':");
@@ -410,7 +457,9 @@ write_input(EaApi *api, const EaApiEntity *item, Purpose purpose)
 		ea_jsonfmt_put(api->out, ",'meta':%s",
 					   ea_openapi_refer(api, "schemas/Version"));
 	ea_jsonfmt_put(api->out, "},'required':['type'%s%s%s]}}}",
-				   update ? ",\"id\"" : "",
+				   update || (entity->maker == EA_ID_OF_CLIENT &&
+							  entity->key_field == NULL) ?
+				   ",\"id\"" : "",
 				   attributes ? ",\"attributes\"" : "",
 				   relationships ? ",\"relationships\"" : "");
 }

@@ -530,6 +530,16 @@ write_operation(Operation *op)
 
 /* -------- paths -------- */
 
+/* Of an entity whose ids are no UUIDs. */
+static void
+put_id_parameter(EaApi *api, const EaEntity *entity)
+{
+	ea_jsonfmt_put(api->out, "%,{'name':'id','in':'path','required':true,"
+				   "'schema':");
+	ea_openapi_id(api, &entity->key);
+	ea_jsonfmt_put(api->out, "}");
+}
+
 /* Parameters that all methods of an address share. */
 static void
 write_shared(EaApi *api, const EaRoute *route, const EaEntity *entity)
@@ -548,7 +558,11 @@ write_shared(EaApi *api, const EaRoute *route, const EaEntity *entity)
 			strcmp(name, "relationship") == 0)
 			continue;
 		ea_jsonfmt_put(api->out, "%s", any ? "" : "\"parameters\":[");
-		refer_to_parameter(api, psprintf("parameters/%s", name));
+		if (entity != NULL && entity->key.form != EA_ID_UUID &&
+			strcmp(name, "id") == 0)
+			put_id_parameter(api, entity);
+		else
+			refer_to_parameter(api, psprintf("parameters/%s", name));
 		any = true;
 	}
 	if (tenant)

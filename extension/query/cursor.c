@@ -282,6 +282,33 @@ read_value(Reader *reader, EaForm form, Datum *value)
 	return false;
 }
 
+/* -------- ids: a UUID as it is, others in their canonical form -------- */
+
+static void
+write_id(StringInfo out, const EaIdKey *key, const EaId *id)
+{
+	if (key->form == EA_ID_UUID)
+		ea_text_bytes(out, (const char *) id->uuid.data, UUID_LEN);
+	else
+	{
+		char	   *text = ea_id_text(key, id);
+
+		put_bytes(out, text, strlen(text));
+	}
+}
+
+static bool
+read_id(EaRequest *req, Reader *reader, const EaIdKey *key, EaId *id)
+{
+	int			len;
+	char	   *text;
+
+	if (key->form == EA_ID_UUID)
+		return take_copy(reader, id->uuid.data, UUID_LEN);
+	text = take_bytes(reader, &len);
+	return text != NULL && ea_id_parse(req, key, text, len, id);
+}
+
 /* -------- the whole -------- */
 
 /* A hash of the order: the entity, the terms, their directions and types. */
@@ -320,7 +347,7 @@ ea_cursor_write(const EaEntity *entity, EaOrder *order,
 	appendStringInfoCharMacro(&bytes, CURSOR_VERSION);
 	appendStringInfoCharMacro(&bytes, 1);
 	put_uint32(&bytes, hash_order(entity, order));
-	ea_text_bytes(&bytes, (const char *) cursor->id.data, UUID_LEN);
+	write_id(&bytes, &entity->key, &cursor->id);
 	before = bytes.len;
 	for (int i = 0; i < order->n - 1; i++)
 	{
@@ -359,7 +386,7 @@ read_values(Reader *reader, const EaOrder *order, EaCursor *cursor)
 }
 
 bool
-ea_cursor_read(const EaEntity *entity, EaOrder *order,
+ea_cursor_read(EaRequest *req, const EaEntity *entity, EaOrder *order,
 			   const char *text, EaCursor *cursor)
 {
 	int			len;
@@ -379,7 +406,7 @@ ea_cursor_read(const EaEntity *entity, EaOrder *order,
 		version != CURSOR_VERSION || !take_copy(&reader, &complete, 1) ||
 		complete > 1 || !take_uint32(&reader, &hash) ||
 		hash != hash_order(entity, order) ||
-		!take_copy(&reader, cursor->id.data, UUID_LEN))
+		!read_id(req, &reader, &entity->key, &cursor->id))
 		return false;
 	cursor->complete = complete == 1;
 	return (!cursor->complete || read_values(&reader, order, cursor)) &&

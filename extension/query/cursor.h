@@ -9,14 +9,13 @@
 #define EA_CURSOR_H
 
 #include "lib/stringinfo.h"
-#include "utils/uuid.h"
 
 #include "query/filter.h"
 
 /* Values of all terms but the id. */
 typedef struct EaCursor
 {
-	pg_uuid_t	id;
+	EaId		id;
 	bool		complete;		/* else without values */
 	Datum	   *values;
 	bool	   *isnull;
@@ -30,7 +29,8 @@ extern char *ea_cursor_write(const EaEntity *entity, EaOrder *order,
  * Read a client's text.  False when it is no cursor, or one of another order
  * or entity.  Every value is one that its type can have.
  */
-extern bool ea_cursor_read(const EaEntity *entity, EaOrder *order,
-						   const char *text, EaCursor *cursor);
+extern bool ea_cursor_read(EaRequest *req, const EaEntity *entity,
+						   EaOrder *order, const char *text,
+						   EaCursor *cursor);
 
 #endif							/* EA_CURSOR_H */

@@ -81,8 +81,11 @@ resolve_end(Resolver *r, EaStep *end)
 								"\"%s\"",
 								ea_rsql_operators[r->comparison->op].name,
 								name));
-	if (!ea_rsql_literal_read(r->comparison, end->type, end->field,
-							  &end->value, &fault))
+	if (!(end->field != NULL || end->entity->key.form == EA_ID_UUID ?
+		  ea_rsql_literal_read(r->comparison, end->type, end->field,
+							   &end->value, &fault) :
+		  ea_rsql_literal_ids(r->req, r->comparison, &end->entity->key,
+							  &end->value, &fault)))
 		return fail_at(r, fault.offset, fault.message);
 	return end;
 }
@@ -183,7 +186,7 @@ resolve_name(Resolver *r, EaEntity *entity, int depth)
 	step->entity = entity;
 	if (last && strcmp(name, "id") == 0)
 	{
-		step->type = ea_types_find("uuid");
+		step->type = entity->key.type;
 		return resolve_end(r, step);
 	}
 	step->field = ea_authz_field(r->req, entity, name, strlen(name));

@@ -134,6 +134,33 @@ ea_rsql_literal_read(const EaRsql *comparison, const EaType *type,
 	return true;
 }
 
+bool
+ea_rsql_literal_ids(EaRequest *req, const EaRsql *comparison,
+					const EaIdKey *key, EaValue *value, EaRsqlFault *fault)
+{
+	EaId	   *ids = palloc(comparison->nvalues * sizeof(EaId));
+
+	for (int i = 0; i < comparison->nvalues; i++)
+	{
+		const EaRsqlValue *literal = &comparison->values[i];
+
+		CHECK_FOR_INTERRUPTS();
+		if (ea_id_parse(req, key, literal->text, literal->len, &ids[i]))
+			continue;
+		fault->message = psprintf("the value of \"%s\" is no id that a "
+								  "resource can have there",
+								  comparison->hops[comparison->nhops - 1]);
+		fault->offset = literal->offset;
+		return false;
+	}
+	if (ea_rsql_operators[comparison->op].takes == EA_OF_LIST)
+		*value = EA_VALUE(key->type->array_oid,
+						  ea_id_array(key, ids, comparison->nvalues));
+	else
+		*value = EA_VALUE(key->type->oid, ea_id_datum(key, &ids[0]));
+	return true;
+}
+
 void
 ea_rsql_literal_compare(EaSqlBuf *b, const EaRsqlSql *sql, int alias,
 						const char *column, const EaValue *value)

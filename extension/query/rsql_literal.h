@@ -25,6 +25,11 @@ extern bool ea_rsql_literal_read(const EaRsql *comparison, const EaType *type,
 								 const EaField *field, EaValue *value,
 								 EaRsqlFault *fault);
 
+/* The same for ids, of which each literal is the canonical form of one. */
+extern bool ea_rsql_literal_ids(EaRequest *req, const EaRsql *comparison,
+								const EaIdKey *key, EaValue *value,
+								EaRsqlFault *fault);
+
 /*
  * Append the comparison of a column, t<alias>.<column>, or a column's own SQL
  * with an alias below 0, with a value.

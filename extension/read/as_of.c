@@ -155,7 +155,7 @@ field_existed(void *arg, EaField *field)
  * to accounts end with these.
  */
 static bool
-shows_target(EaRequest *req, EaEntity *target, const pg_uuid_t *id,
+shows_target(EaRequest *req, EaEntity *target, const EaId *id,
 			 TimestampTz at)
 {
 	EaPastState *state;
@@ -210,7 +210,7 @@ read_state(EaDocument *doc, EaShape *shape, EaPast *past,
 
 /* Deleted softly or not, as it is. */
 static void
-read_row(EaDocument *doc, EaShape *shape, const pg_uuid_t *id)
+read_row(EaDocument *doc, EaShape *shape, const EaId *id)
 {
 	EaRowSink	sink = {doc, shape};
 	EaSqlBuf	b;
@@ -221,14 +221,14 @@ read_row(EaDocument *doc, EaShape *shape, const pg_uuid_t *id)
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_document_columns(&b, shape, 0);
 	alias = ea_sqlbuf_from(&b, shape->entity, EA_OP_READ);
-	ea_sqlbuf_is(&b, alias, shape->entity->id_column, id);
+	ea_sqlbuf_is_id(&b, alias, shape->entity, id);
 	ea_sqlbuf_run(&b, EA_EXEC_READ, true, ea_document_row, &sink);
 	if (doc->primary.n == 0)
 		ea_errors_not_found(doc->req);
 }
 
 void
-ea_as_of_show(EaDocument *doc, const pg_uuid_t *id)
+ea_as_of_show(EaDocument *doc, const EaId *id)
 {
 	EaRequest  *req = doc->req;
 	EaEntity   *entity = req->entity;

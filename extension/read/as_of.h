@@ -23,6 +23,6 @@ extern void ea_as_of_authorize(EaRequest *req);
  * Answer with a resource of the request's entity, for a query with asOf.
  * Throws 400 for a parameter that is not offered for the past.
  */
-extern void ea_as_of_show(EaDocument *doc, const pg_uuid_t *id);
+extern void ea_as_of_show(EaDocument *doc, const EaId *id);
 
 #endif							/* EA_AS_OF_H */

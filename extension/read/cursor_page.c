@@ -75,7 +75,8 @@ write_value(Range *range, int i)
 	if (range->params[i] == 0)
 		range->params[i] =
 			ea_sqlbuf_param(range->b, page->order->terms[i].type->oid,
-							id ? UUIDPGetDatum(&page->cursor.id)
+							id ? ea_id_datum(&page->source->entity->key,
+											 &page->cursor.id)
 							: page->cursor.values[i], false);
 	ea_sqlbuf_add(range->b, "$");
 	ea_text_number(&range->b->text, range->params[i]);
@@ -224,7 +225,8 @@ cursor_of_row(const CursorPage *page, TupleTableSlot *slot, int column)
 {
 	EaCursor	cursor;
 
-	cursor.id = *DatumGetUUIDP(slot->tts_values[0]);
+	ea_id_take(page->req, &page->source->entity->key, slot->tts_values[0],
+			   &cursor.id);
 	cursor.complete = true;
 	cursor.values = slot->tts_values + column;
 	cursor.isnull = slot->tts_isnull + column;
@@ -328,11 +330,10 @@ complete_cursor(CursorPage *page)
 	b.shown = page->source->shown;
 	b.shown_alias = alias;
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, alias, page->source->entity->id_column, UUIDOID);
+	ea_sqlbuf_select_id(&b, alias, page->source->entity);
 	add_terms(&b, page, alias);
 	ea_sqlbuf_from_as(&b, page->source->entity, EA_OP_READ, alias);
-	ea_sqlbuf_is(&b, alias, page->source->entity->id_column,
-				 &page->cursor.id);
+	ea_sqlbuf_is_id(&b, alias, page->source->entity, &page->cursor.id);
 	ea_sqlbuf_run(&b, EA_EXEC_READ, true, keep_values, page);
 	if (!page->cursor.complete)
 		refuse_cursor(page, "stands at a resource that is no longer there");
@@ -348,7 +349,7 @@ read_cursor(CursorPage *page)
 	if (strcmp(text, page->backwards ? EA_CURSOR_END : EA_CURSOR_START) == 0)
 		return;
 	page->has_cursor = true;
-	if (!ea_cursor_read(page->source->entity, page->order, text,
+	if (!ea_cursor_read(page->req, page->source->entity, page->order, text,
 						&page->cursor))
 		refuse_cursor(page,
 					  psprintf("must be \"%s\" or a cursor of this list in "

@@ -253,10 +253,18 @@ write_piece(StringInfo out, EaPiece piece)
 
 /* The address of a resource, whose id is written already. */
 static inline void
-write_address(StringInfo out, const EaShape *shape, const char *id)
+write_address(StringInfo out, const EaShape *shape, EaPiece id)
 {
 	ea_text_string(out, shape->path);
-	ea_text_bytes(out, id, EA_UUID_TEXT);
+	write_piece(out, id);
+}
+
+/* The key of what a relationship leads to. */
+static inline const EaIdKey *
+target_key(const EaField *field, int member)
+{
+	return ea_catalog_has_column(field) ? &field->members[member].key :
+		&ea_catalog_target(unconstify(EaField *, field), member)->key;
 }
 
 static void
@@ -265,6 +273,7 @@ write_linkage(EaDocument *doc, StringInfo out, const EaShapeRel *rel,
 {
 	const EaField *field = rel->field;
 	const EaTarget *target = linkage->items;
+	const EaIdKey *key;
 
 	if (!ea_catalog_is_to_many(field))
 	{
@@ -272,8 +281,8 @@ write_linkage(EaDocument *doc, StringInfo out, const EaShapeRel *rel,
 		if (linkage->n == 0)
 			ea_jsonwrite_lit(out, "null");
 		else
-			ea_jsonwrite_identifier(out, field->members[target->member].type,
-									&target->id);
+			ea_id_identifier(out, field->members[target->member].type,
+							 target_key(field, target->member), &target->id);
 		return;
 	}
 
@@ -287,21 +296,22 @@ write_linkage(EaDocument *doc, StringInfo out, const EaShapeRel *rel,
 		return;
 	}
 	ea_jsonwrite_lit(out, ",\"data\":[");
+	key = target_key(field, 0);
 	for (int i = 0; i < linkage->n; i++, target++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		ea_document_bound(doc, out->len);
 		if (i > 0)
 			ea_jsonwrite_lit(out, ",");
-		ea_jsonwrite_identifier(out, field->members[target->member].type,
-								&target->id);
+		ea_id_identifier(out, field->members[target->member].type, key,
+						 &target->id);
 	}
 	ea_jsonwrite_lit(out, "]");
 }
 
 static void
 write_relationships(EaDocument *doc, StringInfo out,
-					const EaResource *resource, const char *id)
+					const EaResource *resource, EaPiece id)
 {
 	const EaShape *shape = resource->shape;
 	bool		any = false;
@@ -346,20 +356,42 @@ write_meta(StringInfo out, const EaResource *resource)
 	ea_jsonwrite_lit(out, "}");
 }
 
+/* Type and id; returns the id as addresses have it. */
+static inline EaPiece
+write_head_of(StringInfo out, const EaResource *resource, char *uuid)
+{
+	const EaEntity *entity = resource->shape->entity;
+	StringInfoData address;
+
+	write_piece(out, entity->head);
+	if (likely(entity->key.form == EA_ID_UUID))
+	{
+		ea_uuid_format(&resource->id.uuid, uuid);
+		ea_text_bytes(out, uuid, EA_UUID_TEXT);
+		ea_jsonwrite_lit(out, "\"");
+		return (EaPiece) {uuid, EA_UUID_TEXT};
+	}
+
+	/* the quotation mark stands there already */
+	out->len--;
+	ea_id_write(out, &entity->key, &resource->id);
+	initStringInfo(&address);
+	ea_id_address(&address, &entity->key, &resource->id);
+	return (EaPiece) {address.data, address.len};
+}
+
 void
 ea_document_write_resource(EaDocument *doc, StringInfo out,
 						   EaResource *resource)
 {
 	const EaShape *shape = resource->shape;
-	char		id[EA_UUID_TEXT];
+	char		uuid[EA_UUID_TEXT];
+	EaPiece		id;
 
 	CHECK_FOR_INTERRUPTS();
 	ea_document_bound(doc, (Size) out->len + resource->end -
 					  resource->start);
-	ea_uuid_format(&resource->id, id);
-	write_piece(out, shape->entity->head);
-	ea_text_bytes(out, id, EA_UUID_TEXT);
-	ea_jsonwrite_lit(out, "\"");
+	id = write_head_of(out, resource, uuid);
 	if (resource->end > resource->start)
 	{
 		ea_jsonwrite_lit(out, ",\"attributes\":{");
@@ -431,8 +463,15 @@ write_head(StringInfo out)
 char *
 ea_document_resource_path(EaResource *resource)
 {
-	return join_strings(resource->shape->path, ea_uuid_text(&resource->id),
-						NULL);
+	const EaIdKey *key = &resource->shape->entity->key;
+	StringInfoData id;
+
+	if (key->form == EA_ID_UUID)
+		return join_strings(resource->shape->path,
+							ea_uuid_text(&resource->id.uuid), NULL);
+	initStringInfo(&id);
+	ea_id_address(&id, key, &resource->id);
+	return join_strings(resource->shape->path, id.data, NULL);
 }
 
 EaResource *

@@ -22,7 +22,7 @@
 /* A resource identifier within a relationship. */
 typedef struct EaTarget
 {
-	pg_uuid_t	id;
+	EaId		id;
 	int			member;			/* of field->members */
 } EaTarget;
 
@@ -38,7 +38,7 @@ typedef struct EaLinkage
 typedef struct EaResource
 {
 	EaShape    *shape;
-	pg_uuid_t	id;
+	EaId		id;
 	bool		deleted;
 	TimestampTz deleted_at;
 	TimestampTz updated_at;

@@ -19,7 +19,7 @@
 typedef struct ResourceKey
 {
 	EaEntity   *entity;
-	pg_uuid_t	id;
+	EaId		id;
 } ResourceKey;
 
 typedef struct ResourceEntry
@@ -45,7 +45,7 @@ typedef struct ResourceEntry
 #pragma GCC diagnostic pop
 
 EaResource *
-ea_document_known(EaDocument *doc, EaEntity *entity, const pg_uuid_t *id)
+ea_document_known(EaDocument *doc, EaEntity *entity, const EaId *id)
 {
 	ResourceKey key = {entity, *id};
 	ResourceEntry *entry = resources_lookup(doc->known, key);
@@ -72,7 +72,7 @@ ea_document_know(EaDocument *doc)
 }
 
 bool
-ea_document_ask(EaDocument *doc, EaEntity *entity, const pg_uuid_t *id)
+ea_document_ask(EaDocument *doc, EaEntity *entity, const EaId *id)
 {
 	ResourceKey key = {entity, *id};
 	ResourceEntry *entry;
@@ -105,7 +105,7 @@ ea_document_keep_row(EaDocument *doc)
 }
 
 void
-ea_document_add_target(EaLinkage *linkage, int member, const pg_uuid_t *id,
+ea_document_add_target(EaLinkage *linkage, int member, const EaId *id,
 					   int keep)
 {
 	EaTarget   *target;
@@ -125,7 +125,7 @@ ea_document_add_target(EaLinkage *linkage, int member, const pg_uuid_t *id,
 static void
 write_columns(EaSqlBuf *b, const EaShape *shape, int alias)
 {
-	ea_sqlbuf_select(b, alias, shape->entity->id_column, UUIDOID);
+	ea_sqlbuf_select_id(b, alias, shape->entity);
 	if (shape->entity->locking)
 	{
 		ea_sqlbuf_add(b, ", ");
@@ -219,8 +219,8 @@ write_attributes(EaDocument *doc, EaShape *shape, TupleTableSlot *slot,
 }
 
 static void
-read_to_one(EaShape *shape, EaResource *resource, TupleTableSlot *slot,
-			int column)
+read_to_one(EaDocument *doc, EaShape *shape, EaResource *resource,
+			TupleTableSlot *slot, int column)
 {
 	for (int i = 0; i < shape->nrels; i++)
 	{
@@ -228,10 +228,13 @@ read_to_one(EaShape *shape, EaResource *resource, TupleTableSlot *slot,
 
 		for (int m = 0; m < rel->field->ncolumns; m++, column++)
 		{
-			if (!slot->tts_isnull[column] && rel->visible[m])
-				ea_document_add_target(&resource->linkage[i], m,
-									   DatumGetUUIDP(slot->tts_values[column]),
-									   1);
+			EaId		id;
+
+			if (slot->tts_isnull[column] || !rel->visible[m])
+				continue;
+			ea_id_take(doc->req, &rel->field->members[m].key,
+					   slot->tts_values[column], &id);
+			ea_document_add_target(&resource->linkage[i], m, &id, 1);
 		}
 	}
 }
@@ -244,7 +247,8 @@ add_resource(EaDocument *doc, EaShape *shape, EaResourceList *list,
 	int			column = 0;
 
 	resource->shape = shape;
-	resource->id = *DatumGetUUIDP(slot->tts_values[column++]);
+	ea_id_take(doc->req, &shape->entity->key, slot->tts_values[column++],
+			   &resource->id);
 	if (shape->entity->locking)
 		resource->version = DatumGetInt64(slot->tts_values[column++]);
 	if (shape->tells_deleted)
@@ -263,7 +267,7 @@ add_resource(EaDocument *doc, EaShape *shape, EaResourceList *list,
 	resource->start = doc->text.len;
 	write_attributes(doc, shape, slot, column);
 	resource->end = doc->text.len;
-	read_to_one(shape, resource, slot, column + shape->nattributes);
+	read_to_one(doc, shape, resource, slot, column + shape->nattributes);
 	*EA_GROW(list) = resource;
 	return resource;
 }
@@ -283,9 +287,10 @@ ea_document_include_row(EaDocument *doc, EaShape *shape, EaResourceList *fresh,
 						TupleTableSlot *slot)
 {
 	EaResource *resource;
+	EaId		id;
 
-	resource = ea_document_known(doc, shape->entity,
-								 DatumGetUUIDP(slot->tts_values[0]));
+	ea_id_take(doc->req, &shape->entity->key, slot->tts_values[0], &id);
+	resource = ea_document_known(doc, shape->entity, &id);
 	if (resource != NULL)
 		return resource;
 	if (doc->included.n >= ea_guc_max_included)

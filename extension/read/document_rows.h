@@ -14,11 +14,11 @@ extern void ea_document_know(EaDocument *doc);
 
 /* The resource, NULL if it has not been read. */
 extern EaResource *ea_document_known(EaDocument *doc, EaEntity *entity,
-									 const pg_uuid_t *id);
+									 const EaId *id);
 
 /* It is to be read: true for the first call. */
 extern bool ea_document_ask(EaDocument *doc, EaEntity *entity,
-							const pg_uuid_t *id);
+							const EaId *id);
 
 /* One row more is kept; the memory of all of them is checked now and then. */
 extern void ea_document_keep_row(EaDocument *doc);
@@ -33,7 +33,7 @@ extern EaResource *ea_document_include_row(EaDocument *doc, EaShape *shape,
 
 /* Count a target, and show it while there are less than so many. */
 extern void ea_document_add_target(EaLinkage *linkage, int member,
-								   const pg_uuid_t *id, int keep);
+								   const EaId *id, int keep);
 
 /* Append the columns of a shape, for alias t<n>; and how many they are. */
 extern void ea_document_columns(EaSqlBuf *b, const EaShape *shape,

@@ -198,13 +198,16 @@ answer_page(HistoryPage *page)
 	EaDocument *doc = ea_document_create(req, page->query, past->entity,
 										 EA_EXEC_READ);
 	StringInfoData items;
+	StringInfoData path;
 
 	initStringInfo(&items);
 	ea_history_items(&items, req, past, page->shown, page->nshown);
 	req->status = 200;
-	ea_document_write_items(doc, psprintf("%s/%s/history",
-										  ea_document_path(req, past->entity),
-										  ea_uuid_text(&past->id)),
+	initStringInfo(&path);
+	ea_text_string(&path, ea_document_base(req, past->entity));
+	ea_id_address(&path, &past->entity->key, &past->id);
+	ea_text_string(&path, "/history");
+	ea_document_write_items(doc, path.data,
 							cursor_before(page), cursor_after(page), &items);
 }
 
@@ -234,7 +237,7 @@ ea_history_show(EaRequest *req)
 	EaQuery    *query = ea_query_read(req, EA_TAKES_SIZE | EA_TAKES_CURSOR |
 									  EA_TAKES_AS_OF);
 	HistoryPage page = {req, query};
-	pg_uuid_t	id;
+	EaId		id;
 
 	if (query->as_of != NULL)
 	{

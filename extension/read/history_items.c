@@ -68,6 +68,7 @@ targets_of(Writer *w, EaField *field, int member)
 	targets->req = w->req;
 	targets->kept = w->kept;
 	targets->entity = entity;
+	targets->wanted.key = targets->seen.key = &entity->key;
 	targets->shown = ea_catalog_shows(entity, w->req->version) &&
 		ea_authz_allows(w->req, entity, EA_OP_READ);
 	targets->asks = targets->shown &&
@@ -79,38 +80,39 @@ targets_of(Writer *w, EaField *field, int member)
 }
 
 static bool
-shows_target(const Targets *targets, const pg_uuid_t *id)
+shows_target(const Targets *targets, const EaId *id)
 {
 	return targets->shown &&
-		(!targets->asks || ea_uuid_is_among(id, &targets->seen));
+		(!targets->asks || ea_id_is_among(id, &targets->seen));
 }
 
 /* Call fn for each id of a list, as the log has it. */
 static void
-each_id(const char *json, void (*fn) (void *arg, const pg_uuid_t *id),
-		void *arg)
+each_id(Targets *targets, const char *json,
+		void (*fn) (void *arg, const EaId *id), void *arg)
 {
 	EaJsonFault fault;
 	EaJson	   *list = ea_jsonread_parse(json, strlen(json),
 										 EA_JSON_MAX_DEPTH, &fault);
-	pg_uuid_t	id;
+	EaId		id;
 
 	for (EaJson *item = list ? list->first : NULL; item; item = item->next)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (item->kind == EA_JSON_STRING &&
-			ea_uuid_parse(item->text, item->len, &id))
+			ea_id_parse(targets->req, &targets->entity->key, item->text,
+						item->len, &id))
 			fn(arg, &id);
 	}
 }
 
 static void
-want_id(void *arg, const pg_uuid_t *id)
+want_id(void *arg, const EaId *id)
 {
 	Targets    *targets = arg;
 	MemoryContext old = MemoryContextSwitchTo(targets->kept);
 
-	ea_limits_keep(targets->req, 2 * sizeof(pg_uuid_t), PAGE);
+	ea_limits_keep(targets->req, 2 * sizeof(EaId), PAGE);
 	*EA_GROW(&targets->wanted) = *id;
 	MemoryContextSwitchTo(old);
 }
@@ -120,18 +122,19 @@ want_targets(Writer *w, const EaLogRecord *record, const EaLogChange *change,
 			 const char *json)
 {
 	EaField    *field = change->field;
+	Targets    *targets;
 	EaPastValue value;
 
 	if (ea_catalog_is_to_many(field))
 	{
-		each_id(json, want_id, targets_of(w, field, 0));
+		targets = targets_of(w, field, 0);
+		each_id(targets, json, want_id, targets);
 		return;
 	}
-	ea_past_values_read(w->past->names, field, record->revision, json,
+	ea_past_values_read(w->req, w->past->names, field, record->revision, json,
 						&value);
 	if (value.known && !value.isnull)
-		want_id(targets_of(w, field, value.member),
-				DatumGetUUIDP(value.value));
+		want_id(targets_of(w, field, value.member), &value.id);
 }
 
 /* Deleted ones are shown as others are: they were there in the past. */
@@ -147,12 +150,11 @@ look_for(Writer *w, Targets *targets)
 	ea_sqlbuf_init(&b, w->req);
 	b.deleted_too = true;
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
+	ea_sqlbuf_select_id(&b, 0, entity);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY",
-					ea_uuid_list(&targets->wanted));
+	ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY", &targets->wanted);
 	ea_sqlbuf_run_ids(&b, EA_EXEC_READ, &targets->seen);
-	ea_uuid_sort(&targets->seen);
+	ea_id_sort(&targets->seen);
 }
 
 /* -------- members -------- */
@@ -166,18 +168,18 @@ is_shown(Writer *w, EaField *field)
 typedef struct IdWriter
 {
 	StringInfo	out;
-	const Targets *targets;
+	Targets    *targets;
 } IdWriter;
 
 static void
-write_id(void *arg, const pg_uuid_t *id)
+write_id(void *arg, const EaId *id)
 {
 	IdWriter   *ids = arg;
 
 	if (!shows_target(ids->targets, id))
 		return;
 	ea_jsonwrite_comma(ids->out);
-	ea_jsonwrite_uuid(ids->out, id);
+	ea_id_write(ids->out, &ids->targets->entity->key, id);
 }
 
 static void
@@ -191,7 +193,7 @@ write_list(Writer *w, EaField *field, const char *json)
 		return;
 	}
 	appendStringInfoCharMacro(w->out, '[');
-	each_id(json, write_id, &ids);
+	each_id(ids.targets, json, write_id, &ids);
 	appendStringInfoCharMacro(w->out, ']');
 }
 
@@ -206,11 +208,11 @@ write_value(Writer *w, EaField *field, int revision, const char *json)
 		return;
 	}
 	ea_limits_keep(w->req, COPIES_OF_VALUE * strlen(json), PAGE);
-	ea_past_values_read(w->past->names, field, revision, json, &value);
+	ea_past_values_read(w->req, w->past->names, field, revision, json, &value);
 	if (field->kind == EA_ATTRIBUTE ||
 		(value.known && !value.isnull &&
 		 shows_target(targets_of(w, field, value.member),
-					  DatumGetUUIDP(value.value))))
+					  &value.id)))
 		ea_past_values_write(w->out, field, &value, json, strlen(json));
 	else
 		ea_jsonwrite_lit(w->out, "null");

@@ -11,7 +11,6 @@
 
 #include "base/grow.h"
 #include "base/guc.h"
-#include "base/uuid.h"
 #include "read/document_rows.h"
 #include "read/include.h"
 #include "read/linkage.h"
@@ -40,7 +39,7 @@ typedef struct Wanted
 } Wanted;
 
 static void
-want_resource(List **wanted, EaEntity *entity, const pg_uuid_t *id)
+want_resource(List **wanted, EaEntity *entity, const EaId *id)
 {
 	Wanted	   *found = NULL;
 	ListCell   *cell;
@@ -54,6 +53,7 @@ want_resource(List **wanted, EaEntity *entity, const pg_uuid_t *id)
 	{
 		found = palloc0(sizeof(Wanted));
 		found->entity = entity;
+		found->ids.key = &entity->key;
 		*wanted = lappend(*wanted, found);
 	}
 	*EA_GROW(&found->ids) = *id;
@@ -64,7 +64,7 @@ want_resource(List **wanted, EaEntity *entity, const pg_uuid_t *id)
  * function for both passes over a step: what to read, and where to go on.
  */
 typedef void (*TargetFunction) (EaDocument *doc, EaEntity *entity,
-								const pg_uuid_t *id, void *arg);
+								const EaId *id, void *arg);
 
 static void
 each_target(EaDocument *doc, EaResourceList *from, const char *name,
@@ -96,7 +96,7 @@ each_target(EaDocument *doc, EaResourceList *from, const char *name,
  * A target is asked for once: one that was not there then is not there later.
  */
 static void
-want_unknown(EaDocument *doc, EaEntity *entity, const pg_uuid_t *id,
+want_unknown(EaDocument *doc, EaEntity *entity, const EaId *id,
 			 void *arg)
 {
 	if (!ea_document_ask(doc, entity, id))
@@ -106,7 +106,7 @@ want_unknown(EaDocument *doc, EaEntity *entity, const pg_uuid_t *id,
 }
 
 static void
-go_on_from(EaDocument *doc, EaEntity *entity, const pg_uuid_t *id, void *arg)
+go_on_from(EaDocument *doc, EaEntity *entity, const EaId *id, void *arg)
 {
 	EaResource *resource = ea_document_known(doc, entity, id);
 
@@ -129,7 +129,7 @@ fetch_wanted(EaDocument *doc, Wanted *wanted, EaResourceList *fresh)
 	ea_document_columns(&b, shape, 0);
 	alias = ea_sqlbuf_from(&b, wanted->entity, EA_OP_READ);
 	ea_sqlbuf_among(&b, alias, wanted->entity->id_column, "= ANY",
-					ea_uuid_list(&wanted->ids));
+					&wanted->ids);
 	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s", alias, wanted->entity->id_column);
 
 	/* the first row that is too many refuses the request */

@@ -19,23 +19,27 @@ typedef struct LinkageSink
 	int			near;			/* column with the id of the near side */
 	int			far;
 	bool		bounded;		/* no more is read than is shown */
+	const EaIdKey *near_key;
+	const EaIdKey *far_key;
 } LinkageSink;
 
 static void
 linkage_row(void *arg, TupleTableSlot *slot)
 {
 	LinkageSink *sink = arg;
+	EaRequest  *req = sink->doc->req;
 	EaResource *near;
 	EaLinkage  *linkage;
+	EaId		id;
 
 	ea_document_keep_row(sink->doc);
-	near = ea_document_known(sink->doc, sink->shape->entity,
-							 DatumGetUUIDP(slot->tts_values[sink->near]));
+	ea_id_take(req, sink->near_key, slot->tts_values[sink->near], &id);
+	near = ea_document_known(sink->doc, sink->shape->entity, &id);
 	if (near == NULL)
 		return;
 	linkage = &near->linkage[sink->rel];
-	ea_document_add_target(linkage, 0,
-						   DatumGetUUIDP(slot->tts_values[sink->far]),
+	ea_id_take(req, sink->far_key, slot->tts_values[sink->far], &id);
+	ea_document_add_target(linkage, 0, &id,
 						   sink->shape->rels[sink->rel].followed ||
 						   sink->doc->all_linkage
 						   ? PG_INT32_MAX : ea_guc_max_linkage);
@@ -45,7 +49,7 @@ linkage_row(void *arg, TupleTableSlot *slot)
 
 /* The rows that link the resources with the given ids. */
 static int
-add_links(EaSqlBuf *b, LinkageSink *sink, pg_uuid_t *ids, int n)
+add_links(EaSqlBuf *b, LinkageSink *sink, const EaIds *ids)
 {
 	EaField    *field = sink->shape->rels[sink->rel].field;
 	EaEntity   *target = ea_catalog_target(field, 0);
@@ -54,10 +58,10 @@ add_links(EaSqlBuf *b, LinkageSink *sink, pg_uuid_t *ids, int n)
 	int			alias = joined ? ea_sqlbuf_join_from(b, field)
 		: ea_sqlbuf_from(b, target, EA_OP_READ);
 
-	if (n == 1)
-		ea_sqlbuf_is(b, alias, near, ids);
+	if (ids->n == 1)
+		ea_sqlbuf_is(b, alias, near, ids->key, ids->items);
 	else
-		ea_sqlbuf_among(b, alias, near, "= ANY", ea_uuid_array(ids, n));
+		ea_sqlbuf_among(b, alias, near, "= ANY", ids);
 	if (joined && ea_sqlbuf_hides_rows(sink->doc->req, target))
 	{
 		int			far;
@@ -76,11 +80,12 @@ add_links(EaSqlBuf *b, LinkageSink *sink, pg_uuid_t *ids, int n)
  * reads the target's rows.
  */
 static void
-write_inverse(EaSqlBuf *b, LinkageSink *sink, pg_uuid_t *ids, int n)
+write_inverse(EaSqlBuf *b, LinkageSink *sink, const EaIds *ids)
 {
 	EaField    *field = sink->shape->rels[sink->rel].field;
 	EaEntity   *target = ea_catalog_target(field, 0);
 	const char *column = field->members[0].column;
+	Oid			type = field->members[0].key.type->oid;
 	int			alias;
 
 	ea_sqlbuf_add(b, "SELECT ");
@@ -90,15 +95,15 @@ write_inverse(EaSqlBuf *b, LinkageSink *sink, pg_uuid_t *ids, int n)
 		sink->far = 0;
 		sink->near = ea_document_width(sink->target);
 		ea_sqlbuf_add(b, ", ");
-		ea_sqlbuf_select(b, 0, column, UUIDOID);
+		ea_sqlbuf_select(b, 0, column, type);
 	}
 	else
 	{
-		ea_sqlbuf_select(b, 0, column, UUIDOID);
+		ea_sqlbuf_select(b, 0, column, type);
 		ea_sqlbuf_add(b, ", ");
-		ea_sqlbuf_select(b, 0, target->id_column, UUIDOID);
+		ea_sqlbuf_select_id(b, 0, target);
 	}
-	alias = add_links(b, sink, ids, n);
+	alias = add_links(b, sink, ids);
 	ea_sqlbuf_add(b, " ORDER BY ");
 	ea_sqlbuf_column(b, alias, column);
 	ea_sqlbuf_add(b, ", ");
@@ -106,7 +111,7 @@ write_inverse(EaSqlBuf *b, LinkageSink *sink, pg_uuid_t *ids, int n)
 }
 
 static void
-write_joined(EaSqlBuf *b, LinkageSink *sink, pg_uuid_t *ids, int n)
+write_joined(EaSqlBuf *b, LinkageSink *sink, const EaIds *ids)
 {
 	EaField    *field = sink->shape->rels[sink->rel].field;
 	int			alias;
@@ -115,29 +120,29 @@ write_joined(EaSqlBuf *b, LinkageSink *sink, pg_uuid_t *ids, int n)
 	ea_sqlbuf_select(b, 0, field->join_near, UUIDOID);
 	ea_sqlbuf_add(b, ", ");
 	ea_sqlbuf_select(b, 0, field->join_far, UUIDOID);
-	alias = add_links(b, sink, ids, n);
+	alias = add_links(b, sink, ids);
 	ea_sqlbuf_addf(b, " ORDER BY t%d.%s, t%d.%s", alias, field->join_near,
 				   alias, field->join_far);
 }
 
 /* The targets of one resource are asked for in the same words each time. */
 static void
-fetch_links(LinkageSink *sink, pg_uuid_t *ids, int n)
+fetch_links(LinkageSink *sink, const EaIds *ids)
 {
 	const EaShape *shape = sink->shape;
 	EaField    *field = shape->rels[sink->rel].field;
 	EaEntity   *target = ea_catalog_target(field, 0);
-	EaSqlPart  *kept = n == 1 && sink->target == NULL && shape->links != NULL
-		? &shape->links[sink->rel] : NULL;
+	EaSqlPart  *kept = ids->n == 1 && sink->target == NULL &&
+	shape->links != NULL ? &shape->links[sink->rel] : NULL;
 	EaSqlBuf	b;
 
 	ea_sqlbuf_init(&b, sink->doc->req);
-	if (!ea_sqlbuf_add_by_id(&b, target, kept, ids))
+	if (!ea_sqlbuf_add_by_id(&b, target, kept, ids->key, ids->items))
 	{
 		if (field->kind == EA_MANY_TO_MANY)
-			write_joined(&b, sink, ids, n);
+			write_joined(&b, sink, ids);
 		else
-			write_inverse(&b, sink, ids, n);
+			write_inverse(&b, sink, ids);
 		ea_sqlbuf_keep_by_id(&b, target, kept);
 	}
 	if (sink->bounded)
@@ -147,7 +152,7 @@ fetch_links(LinkageSink *sink, pg_uuid_t *ids, int n)
 
 /* Where more members were found than are shown, only their number is. */
 static void
-count_links(LinkageSink *sink, EaLinkage *linkage, pg_uuid_t *id)
+count_links(LinkageSink *sink, EaLinkage *linkage, const EaIds *ids)
 {
 	EaSqlBuf	b;
 
@@ -156,7 +161,7 @@ count_links(LinkageSink *sink, EaLinkage *linkage, pg_uuid_t *id)
 	ea_sqlbuf_init(&b, sink->doc->req);
 	ea_sqlbuf_add(&b, "SELECT pg_catalog.count(*)");
 	ea_sqlbuf_reads(&b, INT8OID);
-	add_links(&b, sink, id, 1);
+	add_links(&b, sink, ids);
 	ea_sqlbuf_run(&b, sink->doc->mode, true, ea_exec_read_int64,
 				  &linkage->count);
 }
@@ -195,33 +200,32 @@ hide_invisible(EaDocument *doc, EaShape *shape, int rel, int member,
 			   EaResourceList *fresh)
 {
 	EaEntity   *target = ea_catalog_target(shape->rels[rel].field, member);
-	pg_uuid_t  *ids = palloc(Max(fresh->n, 1) * sizeof(pg_uuid_t));
-	EaIds		visible = {0};
+	EaIds		ids = {&target->key, 0, fresh->n};
+	EaIds		visible = {&target->key};
 	EaSqlBuf	b;
-	int			n = 0;
 	int			alias;
 
 	if (!ea_sqlbuf_hides_rows(doc->req, target))
 		return;
+	ids.items = palloc(Max(fresh->n, 1) * sizeof(EaId));
 	for (int i = 0; i < fresh->n; i++)
 	{
 		EaLinkage  *linkage = &fresh->items[i]->linkage[rel];
 
 		if (fresh->items[i]->shape == shape && linkage->n > 0 &&
 			linkage->items[0].member == member)
-			ids[n++] = linkage->items[0].id;
+			ids.items[ids.n++] = linkage->items[0].id;
 	}
-	if (n == 0)
+	if (ids.n == 0)
 		return;
 
 	ea_sqlbuf_init(&b, doc->req);
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, target->id_column, UUIDOID);
+	ea_sqlbuf_select_id(&b, 0, target);
 	alias = ea_sqlbuf_from(&b, target, EA_OP_READ);
-	ea_sqlbuf_among(&b, alias, target->id_column, "= ANY",
-					ea_uuid_array(ids, n));
+	ea_sqlbuf_among(&b, alias, target->id_column, "= ANY", &ids);
 	ea_sqlbuf_run_ids(&b, doc->mode, &visible);
-	ea_uuid_sort(&visible);
+	ea_id_sort(&visible);
 
 	for (int i = 0; i < fresh->n; i++)
 	{
@@ -229,7 +233,7 @@ hide_invisible(EaDocument *doc, EaShape *shape, int rel, int member,
 
 		if (fresh->items[i]->shape == shape && linkage->n > 0 &&
 			linkage->items[0].member == member &&
-			!ea_uuid_is_among(&linkage->items[0].id, &visible))
+			!ea_id_is_among(&linkage->items[0].id, &visible))
 			linkage->n = linkage->count = 0;
 	}
 }
@@ -239,19 +243,19 @@ ea_document_fetch_linkage(EaDocument *doc, EaShape *shape,
 						  EaResourceList *level, EaVisit *visits, int nvisits,
 						  EaResourceList *fresh)
 {
-	pg_uuid_t  *ids = palloc(Max(level->n, 1) * sizeof(pg_uuid_t));
+	EaIds		ids = {&shape->entity->key, 0, level->n};
 	const bool *linked = NULL;	/* by fields of the primary entity alone */
-	int			n = 0;
 
+	ids.items = palloc(Max(level->n, 1) * sizeof(EaId));
 	if (level->items == doc->primary.items)
 		linked = doc->linked;
 	for (int i = 0; i < level->n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (level->items[i]->shape == shape)
-			ids[n++] = level->items[i]->id;
+			ids.items[ids.n++] = level->items[i]->id;
 	}
-	for (int r = 0; n > 0 && r < shape->nrels; r++)
+	for (int r = 0; ids.n > 0 && r < shape->nrels; r++)
 	{
 		EaField    *field = shape->rels[r].field;
 		LinkageSink sink = {doc, shape, r, NULL, fresh, 0, 1, false};
@@ -266,14 +270,16 @@ ea_document_fetch_linkage(EaDocument *doc, EaShape *shape,
 		}
 		if (linked != NULL && !linked[field->index])
 			continue;
-		sink.bounded = n == 1 && !shape->rels[r].followed &&
+		sink.bounded = ids.n == 1 && !shape->rels[r].followed &&
 			!doc->all_linkage;
 		if (followed && field->kind != EA_MANY_TO_MANY)
 			sink.target = ea_shape_find(doc, ea_catalog_target(field, 0));
-		fetch_links(&sink, ids, n);
+		sink.near_key = &field->members[0].key;
+		sink.far_key = &ea_catalog_target(field, 0)->key;
+		fetch_links(&sink, &ids);
 		if (sink.bounded)
 			count_links(&sink,
 						&ea_document_known(doc, shape->entity,
-										   ids)->linkage[r], ids);
+										   ids.items)->linkage[r], &ids);
 	}
 }

@@ -20,11 +20,13 @@ ea_list_source(EaSqlBuf *b, const EaListSource *source,
 		join = ea_sqlbuf_join_from(b, field);
 		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", join, field->join_far, alias,
 					   source->entity->id_column);
-		ea_sqlbuf_is(b, join, field->join_near, source->parent);
+		ea_sqlbuf_is(b, join, field->join_near, &field->entity->key,
+					 source->parent);
 		ea_sqlbuf_add(b, ")");
 	}
 	else if (field != NULL)
-		ea_sqlbuf_is(b, alias, field->members[0].column, source->parent);
+		ea_sqlbuf_is(b, alias, field->members[0].column, &field->entity->key,
+					 source->parent);
 	if (filter != NULL)
 		ea_filter_where(b, source->entity, alias, filter);
 }

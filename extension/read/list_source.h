@@ -15,7 +15,7 @@ typedef struct EaListSource
 {
 	EaEntity   *entity;
 	EaField    *field;			/* NULL: all */
-	const pg_uuid_t *parent;
+	const EaId *parent;
 	EaShown		shown;
 } EaListSource;
 

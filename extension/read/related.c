@@ -1,7 +1,6 @@
 #include "postgres.h"
 
 #include "authz/authz.h"
-#include "base/uuid.h"
 #include "read/document.h"
 #include "read/document_rows.h"
 #include "read/include.h"
@@ -27,9 +26,9 @@ find_parent(EaDocument *doc)
 	EaRequest  *req = doc->req;
 	EaRowSink	sink = {doc, ea_shape_only(doc, req->field)};
 	const char *segment = req->args[2];
-	pg_uuid_t	id;
+	EaId		id;
 
-	if (!ea_uuid_parse(segment, strlen(segment), &id))
+	if (!ea_id_parse(req, &req->entity->key, segment, strlen(segment), &id))
 		return NULL;
 	ea_resource_row(&sink, &id, EA_EXEC_READ);
 	return doc->primary.n == 0 ? NULL : ea_document_one(doc);
@@ -80,11 +79,13 @@ related_path(EaRequest *req, EaResource *parent)
 static void
 related_list(EaRequest *req, EaQuery *query, EaResource *parent)
 {
-	static const pg_uuid_t nobody = {{0}};
 	EaField    *field = req->field;
 	EaEntity   *target = ea_catalog_target(field, 0);
-	EaListSource source = {target, field, parent ? &parent->id : &nobody};
+	EaListSource source = {target, field};
+	EaId		nobody;
 
+	ea_id_nobody(req, &field->entity->key, &nobody);
+	source.parent = parent ? &parent->id : &nobody;
 	ea_authz_require(req, target, EA_OP_READ);
 	ea_list_page(req, query, &source, parent ? related_path(req, parent) : "");
 	if (parent == NULL)

@@ -1,6 +1,5 @@
 #include "postgres.h"
 
-#include "base/uuid.h"
 #include "read/as_of.h"
 #include "read/document.h"
 #include "read/document_rows.h"
@@ -10,28 +9,29 @@
 #include "request/etag.h"
 
 void
-ea_resource_path_id(EaRequest *req, pg_uuid_t *id)
+ea_resource_path_id(EaRequest *req, EaId *id)
 {
 	const char *segment = req->args[2];
 
-	if (!ea_uuid_parse(segment, strlen(segment), id))
+	if (!ea_id_parse(req, &req->entity->key, segment, strlen(segment), id))
 		ea_errors_not_found(req);
 }
 
 void
-ea_resource_row(EaRowSink *sink, const pg_uuid_t *id, EaExecMode mode)
+ea_resource_row(EaRowSink *sink, const EaId *id, EaExecMode mode)
 {
 	const EaShape *shape = sink->shape;
 	EaSqlBuf	b;
 
 	ea_sqlbuf_init(&b, sink->doc->req);
 	b.shown = sink->doc->shown;
-	if (!ea_sqlbuf_add_by_id(&b, shape->entity, shape->by_id, id))
+	if (!ea_sqlbuf_add_by_id(&b, shape->entity, shape->by_id,
+							 &shape->entity->key, id))
 	{
 		ea_sqlbuf_add(&b, "SELECT ");
 		ea_document_columns(&b, shape, 0);
 		ea_sqlbuf_is(&b, ea_sqlbuf_from(&b, shape->entity, EA_OP_READ),
-					 shape->entity->id_column, id);
+					 shape->entity->id_column, &shape->entity->key, id);
 		ea_sqlbuf_keep_by_id(&b, shape->entity, shape->by_id);
 	}
 	ea_sqlbuf_run(&b, mode, true, ea_document_row, sink);
@@ -68,7 +68,7 @@ ea_resource_show(EaRequest *req)
 									  ea_document_takes(entity));
 	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_READ);
 	EaRowSink	sink = {doc, ea_shape_find(doc, entity)};
-	pg_uuid_t	id;
+	EaId		id;
 
 	if (query->as_of != NULL)
 		ea_as_of_authorize(req);

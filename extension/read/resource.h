@@ -11,13 +11,13 @@
 extern void ea_resource_show(EaRequest *req);
 
 /* Read the row of a sink's shape with this id, if it is visible. */
-extern void ea_resource_row(EaRowSink *sink, const pg_uuid_t *id,
+extern void ea_resource_row(EaRowSink *sink, const EaId *id,
 							EaExecMode mode);
 
 /*
  * The id segment of the path; throws the 404 of a hidden resource when it
  * is no UUID.
  */
-extern void ea_resource_path_id(EaRequest *req, pg_uuid_t *id);
+extern void ea_resource_path_id(EaRequest *req, EaId *id);
 
 #endif							/* EA_RESOURCE_H */

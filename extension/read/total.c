@@ -23,8 +23,9 @@ count_by_index(EaRequest *req, const EaListSource *source,
 		if (source->field->kind != EA_TO_MANY)
 			return false;
 		keys[n].column = source->field->members[0].column;
-		keys[n].type = UUIDOID;
-		keys[n++].value = UUIDPGetDatum(source->parent);
+		keys[n].type = source->field->entity->key.type->oid;
+		keys[n++].value = ea_id_datum(&source->field->entity->key,
+									  source->parent);
 	}
 	return ea_sqlbuf_count(req, source->entity, n, keys, count);
 }

@@ -104,6 +104,7 @@ struct EaRequest
 	bool		triggered;		/* user-defined triggers had a say in the
 								 * rows written, which may be others */
 	struct EaLids *lids;		/* local ids, within atomic operations */
+	struct EaIdPool *ids;		/* texts of ids (model/id.h) */
 	struct List *deferred;		/* foreign keys that are checked at the end */
 	bool		strangers;		/* user-defined code ran in it */
 	Size		unseen;			/* bytes kept since the limit was looked at */

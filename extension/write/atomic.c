@@ -43,7 +43,7 @@ typedef struct Batch
 	EaEntity   *entity;
 	int			n;
 	EaInput   **inputs;
-	pg_uuid_t  *ids;
+	EaId	   *ids;
 	EaAtomicOp **ops;
 	EaAround	around;			/* of the one add of an entity with hooks */
 } Batch;
@@ -109,12 +109,18 @@ insert_one_by_one(Batch *batch, EaRowSink *sink)
 
 	for (int i = 0; i < batch->n; i++)
 	{
-		pg_uuid_t	asked = batch->ids[i];
+		EaId		asked = batch->ids[i];
 
 		CHECK_FOR_INTERRUPTS();
 		point_at(req, batch->ops[i]);
 		ea_create_rows(&batch->inputs[i], &batch->ids[i], 1, sink);
-		if (ea_uuid_equal(&asked, &batch->ids[i]))
+		if (batch->entity->maker != EA_ID_OF_SERVICE)
+		{
+			ea_lid_know(req->lids, batch->entity, batch->ops[i]->lid == NULL ?
+						NULL : batch->ops[i]->lid->text, &batch->ids[i]);
+			continue;
+		}
+		if (ea_id_equal(&asked, &batch->ids[i]))
 			continue;
 		ea_lid_change(req->lids, &asked, &batch->ids[i]);
 		for (int k = i; k < batch->n; k++)
@@ -126,11 +132,11 @@ insert_one_by_one(Batch *batch, EaRowSink *sink)
 static bool
 insert_all(Batch *batch, EaRowSink *sink)
 {
-	pg_uuid_t  *ids = palloc(batch->n * sizeof(pg_uuid_t));
+	EaId	   *ids = palloc(batch->n * sizeof(EaId));
 
-	memcpy(ids, batch->ids, batch->n * sizeof(pg_uuid_t));
+	memcpy(ids, batch->ids, batch->n * sizeof(EaId));
 	ea_create_rows(batch->inputs, ids, batch->n, sink);
-	return memcmp(ids, batch->ids, batch->n * sizeof(pg_uuid_t)) == 0;
+	return memcmp(ids, batch->ids, batch->n * sizeof(EaId)) == 0;
 }
 
 /* Errors that do not say which row they are about. */
@@ -221,8 +227,12 @@ flush_batch(Run *run)
 	sink.doc = doc;
 	sink.shape = ea_shape_find(doc, batch->entity);
 	if (ea_hook_phases_waits(batch->entity, EA_OP_CREATE))
+	{
 		ea_hook_phases_before(&batch->around, batch->inputs[0],
-							  &batch->ids[0]);
+							  batch->entity->maker == EA_ID_OF_DATABASE ?
+							  NULL : &batch->ids[0]);
+		ea_input_take_id(batch->inputs[0], &batch->ids[0]);
+	}
 	if (batch->n == 1)
 		insert_one_by_one(batch, &sink);
 	else
@@ -240,7 +250,7 @@ complete_later(EaInput *input, EaField *field, EaInputField *in)
 {
 	Run		   *run = input->complete_arg;
 	EaAtomicOp *op = &run->ops->items[run->current];
-	EaTarget	target = {{{0}}, 0};
+	EaTarget	target = {{{{0}}}, 0};
 
 	if (!ea_catalog_has_column(field) || op->lid == NULL ||
 		!ea_atomic_later(input->req, run->ops, run->current, field,
@@ -282,13 +292,29 @@ check_in_order(Run *run)
 	ea_errors_check(req);
 }
 
+/* The id of a resource that is added; local ids have been made before. */
+static void
+add_id(Run *run, EaAtomicOp *op, EaInput *input, EaId *id)
+{
+	EaLids	   *lids = run->ops->lids;
+
+	if (op->lid == NULL || op->entity->maker != EA_ID_OF_SERVICE)
+	{
+		(void) ea_input_id(input, id);
+		return;
+	}
+	*id = ea_lid_find(lids, op->type, op->lid->text)->id;
+	if (run->req->nproblems == 0)
+		ea_lid_add_made(lids, id);
+}
+
 static void
 run_add(Run *run, EaAtomicOp *op)
 {
 	Batch	   *batch = &run->batch;
 	EaRequest  *req = run->req;
 	EaInput    *input;
-	pg_uuid_t	id;
+	EaId		id;
 
 	/* hooks see what the operations before have done */
 	if (batch->n > 0 && (batch->entity != op->entity ||
@@ -297,8 +323,7 @@ run_add(Run *run, EaAtomicOp *op)
 		flush_batch(run);
 		point_at(req, op);
 	}
-	input = ea_input_object(req, op->entity, EA_OP_CREATE, op->data,
-							req->writing.pointer);
+	input = ea_input_added(req, op->entity, op->data, req->writing.pointer);
 	input->complete = complete_later;
 	input->complete_arg = run;
 	ea_hook_phases_guard(&batch->around, req, op->entity, EA_OP_CREATE, NULL,
@@ -310,33 +335,31 @@ run_add(Run *run, EaAtomicOp *op)
 		ea_write_policy_refuse(req);
 	}
 	ea_input_values(input);
+	add_id(run, op, input, &id);
 	check_in_order(run);
-
-	if (op->lid != NULL)
-		id = ea_lid_find(run->ops->lids, op->type, op->lid->text)->id;
-	else
-		ea_uuid_make(&id);
-	if (op->lid != NULL)
-		ea_lid_add_made(run->ops->lids, &id);
 	batch->entity = op->entity;
 	batch->inputs[batch->n] = input;
 	batch->ids[batch->n] = id;
 	batch->ops[batch->n++] = op;
+
+	/* what comes next may refer to it by an id that is known then */
+	if (op->entity->maker != EA_ID_OF_SERVICE)
+		flush_batch(run);
 }
 
 /* -------- the others -------- */
 
 /* The id of the operation's target; throws 400 or 404. */
 static void
-target_id(EaRequest *req, EaAtomicOp *op, pg_uuid_t *id)
+target_id(EaRequest *req, EaAtomicOp *op, EaId *id)
 {
 	if (op->lid != NULL)
 	{
-		if (!ea_lid_resolve(req, op->type, op->lid,
+		if (!ea_lid_resolve(req, op->entity, op->lid,
 							ea_errors_pointer(op->target, "lid"), id))
 			ea_errors_check(req);
 	}
-	else if (!ea_uuid_parse(op->id, strlen(op->id), id))
+	else if (!ea_id_parse(req, &op->entity->key, op->id, strlen(op->id), id))
 		ea_errors_not_found(req);
 }
 
@@ -353,7 +376,7 @@ read_match(EaAtomicOp *op, EaIfMatch *match)
 }
 
 static void
-run_relationship(EaRequest *req, EaAtomicOp *op, const pg_uuid_t *id,
+run_relationship(EaRequest *req, EaAtomicOp *op, const EaId *id,
 				 const EaIfMatch *match)
 {
 	static const EaWriteLinks relationship_verbs[] = {
@@ -372,7 +395,7 @@ run_relationship(EaRequest *req, EaAtomicOp *op, const pg_uuid_t *id,
 }
 
 static void
-run_update(EaRequest *req, EaAtomicOp *op, const pg_uuid_t *id,
+run_update(EaRequest *req, EaAtomicOp *op, const EaId *id,
 		   const EaIfMatch *match)
 {
 	EaDocument *doc = ea_document_create(req, NULL, op->entity,
@@ -412,7 +435,7 @@ run_operation(Run *run, EaAtomicOp *op)
 	EaRequest  *req = run->req;
 	const char *pointer = ea_errors_pointer(op->pointer, "data");
 	EaIfMatch	match;
-	pg_uuid_t	id;
+	EaId		id;
 
 	CHECK_FOR_INTERRUPTS();
 	ea_writing_at(req, op->pointer, pointer);
@@ -443,6 +466,7 @@ run_operation(Run *run, EaAtomicOp *op)
 
 		/* a resource added before may have gone with it */
 		run->ops->lids->made.n = 0;
+		run->ops->lids->nadded = 0;
 		write_empty(req);
 	}
 }
@@ -475,7 +499,7 @@ ea_atomic_run(EaRequest *req)
 	req->lids = run.ops->lids;
 	take_turn(&run);
 	run.batch.inputs = palloc(run.ops->n * sizeof(EaInput *));
-	run.batch.ids = palloc(run.ops->n * sizeof(pg_uuid_t));
+	run.batch.ids = palloc(run.ops->n * sizeof(EaId));
 	run.batch.ops = palloc(run.ops->n * sizeof(EaAtomicOp *));
 
 	ea_jsonwrite_lit(req->out,

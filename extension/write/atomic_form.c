@@ -85,6 +85,15 @@ read_ref(EaRequest *req, EaAtomicOp *op, const EaJson *ref)
 	op->has_version = ea_etag_meta(req, ref, op->target, &op->version);
 }
 
+/* Declared so; whether the caller may know of it is asked later. */
+static const EaEntity *
+entity_of(EaRequest *req, const EaAtomicOp *op)
+{
+	if (op->collection != NULL)
+		return ea_catalog_collection(req->catalog, op->collection);
+	return op->type == NULL ? NULL : ea_catalog_type(req->catalog, op->type);
+}
+
 #define HREF_FAULT \
 	"The member \"href\" must lead to a collection, a resource or a " \
 	"relationship of this API version."
@@ -130,6 +139,34 @@ read_href(EaRequest *req, EaAtomicOp *op, const char *href)
 		op->relationship = segments[3];
 }
 
+/* The hexadecimal digits of a UUID are the same in either case. */
+static bool
+is_same_id(EaRequest *req, const EaAtomicOp *op, const char *id)
+{
+	const EaEntity *entity = entity_of(req, op);
+
+	return entity == NULL || entity->key.form == EA_ID_UUID ?
+		pg_strcasecmp(id, op->id) == 0 : strcmp(id, op->id) == 0;
+}
+
+/* The service makes the id; so it does, for all that is known, of others. */
+static bool
+is_made_here(EaRequest *req, const EaAtomicOp *op)
+{
+	const EaEntity *entity = entity_of(req, op);
+
+	return entity == NULL || entity->maker == EA_ID_OF_SERVICE;
+}
+
+/* A client chooses ids of the type. */
+static bool
+takes_id(EaRequest *req, const EaAtomicOp *op)
+{
+	const EaEntity *entity = entity_of(req, op);
+
+	return entity != NULL && entity->maker == EA_ID_OF_CLIENT;
+}
+
 /* A resource operation without ref and href is about its own data. */
 static void
 read_data_target(EaRequest *req, EaAtomicOp *op, const char *pointer)
@@ -159,7 +196,8 @@ read_data_target(EaRequest *req, EaAtomicOp *op, const char *pointer)
 
 	if (op->verb == EA_ATOMIC_ADD)
 	{
-		if (id != NULL)
+		op->type = type;
+		if (id != NULL && !takes_id(req, op))
 			ea_errors_throw(req, EA_ERR_CLIENT_ID, EA_AT_POINTER,
 							ea_errors_pointer(pointer, "id"),
 							"The service makes the id.");
@@ -185,7 +223,7 @@ read_data_target(EaRequest *req, EaAtomicOp *op, const char *pointer)
 						strcmp(lid->text, op->lid->text) != 0))
 		malformed(req, ea_errors_pointer(pointer, "lid"),
 				  "The local id differs from that of the target.");
-	if (id != NULL && (op->id == NULL || pg_strcasecmp(id, op->id) != 0))
+	if (id != NULL && (op->id == NULL || !is_same_id(req, op, id)))
 		ea_errors_throw(req, EA_ERR_ID_CONFLICT, EA_AT_POINTER,
 						ea_errors_pointer(pointer, "id"),
 						"The id differs from that of the target.");
@@ -261,7 +299,8 @@ read_lids(EaRequest *req, EaAtomicOps *ops)
 	int			repeated;
 
 	lids->items = palloc0(ops->n * sizeof(EaLid));
-	lids->made.items = palloc(ops->n * sizeof(pg_uuid_t));
+	lids->made.key = &ea_id_uuids;
+	lids->made.items = palloc(ops->n * sizeof(EaId));
 	for (int i = 0; i < ops->n; i++)
 	{
 		EaAtomicOp *op = &ops->items[i];
@@ -279,7 +318,9 @@ read_lids(EaRequest *req, EaAtomicOps *ops)
 		lid->type = op->type;
 		lid->lid = op->lid->text;
 		lid->operation = i;
-		ea_uuid_make(&lid->id);
+		lid->known = is_made_here(req, op);
+		if (lid->known)
+			ea_uuid_make(&lid->id.uuid);
 	}
 	repeated = ea_lid_sort(lids);
 	if (repeated >= 0)

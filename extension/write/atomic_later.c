@@ -34,19 +34,20 @@ identifies(const EaJson *identifier, const char *type, const char *lid)
 
 /* The id that an identifier, or an operation's target, stands for. */
 static bool
-find_id(Search *search, const char *type, const char *id, const char *lid,
-		pg_uuid_t *out)
+find_id(Search *search, const EaEntity *entity, const char *id,
+		const char *lid, EaId *out)
 {
 	const EaLid *found;
 
 	if (id != NULL)
-		return ea_uuid_parse(id, strlen(id), out);
+		return ea_id_parse(search->req, &entity->key, id, strlen(id), out);
 	if (lid == NULL)
 		return false;
-	found = ea_lid_find(search->ops->lids, type, lid);
-	if (found != NULL)
-		*out = found->id;
-	return found != NULL;
+	found = ea_lid_find(search->ops->lids, entity->type, lid);
+	if (found == NULL || !found->known)
+		return false;
+	*out = found->id;
+	return true;
 }
 
 /* `data` sets the relationship itself. */
@@ -60,7 +61,8 @@ sets_directly(Search *search, const EaJson *data)
 		if (strcmp(search->field->members[m].type, type) != 0)
 			continue;
 		search->target->member = m;
-		return find_id(search, type, ea_jsonread_string(data, "id"),
+		return find_id(search, ea_catalog_target(search->field, m),
+					   ea_jsonread_string(data, "id"),
 					   ea_jsonread_string(data, "lid"), &search->target->id);
 	}
 	return false;
@@ -108,8 +110,7 @@ check_write(Search *search, EaAtomicOp *op, const char *name,
 		if (ea_catalog_target(search->field, m) == op->entity)
 			search->target->member = m;
 	}
-	return find_id(search, op->entity->type, op->id, lid,
-				   &search->target->id);
+	return find_id(search, op->entity, op->id, lid, &search->target->id);
 }
 
 static bool

@@ -39,9 +39,9 @@ write_input(StringInfo buf, EaField *field, const EaInputField *in)
 	if (is_null_input(field, in))
 		ea_jsonwrite_lit(buf, "null");
 	else if (field->kind != EA_ATTRIBUTE)
-		ea_jsonwrite_identifier(buf,
-								field->members[in->targets[0].member].type,
-								&in->targets[0].id);
+		ea_id_identifier(buf, field->members[in->targets[0].member].type,
+						 &field->members[in->targets[0].member].key,
+						 &in->targets[0].id);
 	else
 	{
 		if (field->type->modifier == EA_MODIFIER_DIGITS)
@@ -69,10 +69,12 @@ announce_value(EaRequest *req, const EaField *field, TupleTableSlot *slot,
 
 /* The value in a row, from *column on, which is moved behind the field. */
 static const char *
-stored_json(EaField *field, TupleTableSlot *slot, int *column)
+stored_json(EaRequest *req, EaField *field, TupleTableSlot *slot,
+			int *column)
 {
 	StringInfoData buf;
 	int			first = *column;
+	EaId		id;
 
 	*column += field->ncolumns;
 	for (int c = 0; c < field->ncolumns; c++)
@@ -85,8 +87,11 @@ stored_json(EaField *field, TupleTableSlot *slot, int *column)
 		if (field->kind == EA_ATTRIBUTE)
 			field->type->write(&buf, value);
 		else
-			ea_jsonwrite_identifier(&buf, field->members[c].type,
-									DatumGetUUIDP(value));
+		{
+			ea_id_take(req, &field->members[c].key, value, &id);
+			ea_id_identifier(&buf, field->members[c].type,
+							 &field->members[c].key, &id);
+		}
 		return buf.data;
 	}
 	return "null";
@@ -131,14 +136,14 @@ keep_stored(void *arg, TupleTableSlot *slot)
 		if (field->ncolumns == 0)
 			continue;
 		announce_value(stored->req, field, slot, column);
-		stored->values[i] = stored_json(field, slot, &column);
+		stored->values[i] = stored_json(stored->req, field, slot, &column);
 	}
 	stored->version = stored_version(stored->entity, slot, column);
 }
 
 /* NULL where no user-defined trigger was there to change it. */
 static const Stored *
-read_stored(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
+read_stored(EaRequest *req, EaEntity *entity, const EaId *id)
 {
 	Stored	   *stored;
 	EaSqlBuf	b;
@@ -152,12 +157,12 @@ read_stored(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 	stored->values = palloc0(Max(entity->nfields, 1) * sizeof(char *));
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
+	ea_sqlbuf_select_id(&b, 0, entity);
 	for (int i = 0; i < entity->nfields; i++)
 		ea_sqlbuf_select_field(&b, 0, &entity->fields[i]);
 	select_version(&b, entity, 0);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
-	ea_sqlbuf_is(&b, alias, entity->id_column, id);
+	ea_sqlbuf_is_id(&b, alias, entity, id);
 	ea_written_run(&b, entity, true, 1, keep_stored, stored);
 	return stored;
 }
@@ -176,7 +181,7 @@ is_left_out(const EaInput *input, const Stored *stored, int i)
 }
 
 void
-ea_changes_created(EaInput *input, const pg_uuid_t *id)
+ea_changes_created(EaInput *input, const EaId *id)
 {
 	EaEntity   *entity = input->entity;
 	const Stored *stored = read_stored(input->req, entity, id);
@@ -184,8 +189,7 @@ ea_changes_created(EaInput *input, const pg_uuid_t *id)
 
 	if (!ea_audit_entities(input->req))
 		return;
-	record = ea_audit_open(input->req, EA_AUDIT_ENTITY_CREATE, entity->type,
-						   id);
+	record = ea_audit_open(input->req, EA_AUDIT_ENTITY_CREATE, entity, id);
 	ea_audit_version(record, entity->locking, stored ? stored->version : 0);
 	for (int i = 0; i < entity->nfields; i++)
 	{
@@ -269,7 +273,8 @@ before_row(void *arg, TupleTableSlot *slot)
 		if (!is_before(before, i))
 			continue;
 		announce_value(before->input->req, field, slot, first);
-		before->values[i] = stored_json(field, slot, &first);
+		before->values[i] = stored_json(before->input->req, field, slot,
+										&first);
 		for (int c = 0; before->keeps && c < field->ncolumns; c++)
 			keep_column(before, &field->columns[c], slot);
 	}
@@ -304,7 +309,7 @@ ea_changes_before(EaInput *input)
 	replaced->columns = palloc((1 + ncolumns) * sizeof(char *));
 	replaced->types = palloc((1 + ncolumns) * sizeof(Oid));
 	replaced->numbers = palloc((1 + ncolumns) * sizeof(AttrNumber));
-	add_replaced(replaced, entity->id_column, UUIDOID);
+	add_replaced(replaced, entity->id_column, entity->key.type->oid);
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		EaField    *field = &entity->fields[i];
@@ -340,7 +345,7 @@ ea_changes_declined(const EaWriteBefore *before)
 }
 
 void
-ea_changes_read(EaWriteBefore *before, const pg_uuid_t *id, bool lock)
+ea_changes_read(EaWriteBefore *before, const EaId *id, bool lock)
 {
 	EaInput    *input = before->input;
 	EaEntity   *entity = input->entity;
@@ -352,21 +357,21 @@ ea_changes_read(EaWriteBefore *before, const pg_uuid_t *id, bool lock)
 	before->ncolumns = 0;
 	ea_sqlbuf_init(&b, input->req);
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
+	ea_sqlbuf_select_id(&b, 0, entity);
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		if (is_before(before, i))
 			ea_sqlbuf_select_field(&b, 0, &entity->fields[i]);
 	}
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_is(&b, alias, entity->id_column, id);
+	ea_sqlbuf_is_id(&b, alias, entity, id);
 	if (lock)
 		ea_sqlbuf_add(&b, " FOR NO KEY UPDATE");
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, before_row, before);
 }
 
 int64
-ea_changes_updated(EaInput *input, const pg_uuid_t *id,
+ea_changes_updated(EaInput *input, const EaId *id,
 				   EaWriteBefore *before, int64 version)
 {
 	EaRequest  *req = input->req;
@@ -383,7 +388,7 @@ ea_changes_updated(EaInput *input, const pg_uuid_t *id,
 	/* the write of a relationship has a field, that of a resource none */
 	record = ea_audit_open(req, req->field != NULL
 						   ? EA_AUDIT_RELATIONSHIP_REPLACE
-						   : EA_AUDIT_ENTITY_UPDATE, entity->type, id);
+						   : EA_AUDIT_ENTITY_UPDATE, entity, id);
 	ea_audit_version(record, entity->locking, version);
 	initStringInfo(&after);
 	for (int i = 0; before != NULL && i < entity->nfields; i++)
@@ -413,7 +418,7 @@ ea_changes_deleted(EaSqlBuf *b, EaWriteDeleted *deleted, int alias)
 	EaEntity   *entity = deleted->entity;
 
 	ea_sqlbuf_add(b, " RETURNING ");
-	ea_sqlbuf_select(b, alias, entity->id_column, UUIDOID);
+	ea_sqlbuf_select_id(b, alias, entity);
 	for (int i = 0; !deleted->stays && i < entity->nfields; i++)
 		ea_sqlbuf_select_field(b, alias, &entity->fields[i]);
 	select_version(b, entity, alias);
@@ -435,7 +440,7 @@ note_values(EaWriteDeleted *deleted, EaAuditRecord *record,
 		if (field->ncolumns == 0)
 			continue;
 		announce_value(deleted->req, field, slot, *column);
-		value = stored_json(field, slot, column);
+		value = stored_json(deleted->req, field, slot, column);
 		if (strcmp(value, "null") != 0)
 			ea_audit_change(record, field->name, value, "null");
 	}
@@ -449,10 +454,12 @@ ea_changes_deleted_row(void *arg, TupleTableSlot *slot)
 	EaEntity   *entity = deleted->entity;
 	EaAuditRecord *record;
 	int			column = 1;
+	EaId		id;
 
-	record = ea_audit_note(deleted->req, deleted->restored ?
-						   EA_AUDIT_ENTITY_RESTORE : EA_AUDIT_ENTITY_DELETE,
-						   entity->type, DatumGetUUIDP(slot->tts_values[0]));
+	ea_id_take(deleted->req, &entity->key, slot->tts_values[0], &id);
+	record = ea_audit_resource(deleted->req, deleted->restored ?
+							   EA_AUDIT_ENTITY_RESTORE :
+							   EA_AUDIT_ENTITY_DELETE, entity, &id);
 	if (!deleted->stays)
 		note_values(deleted, record, slot, &column);
 	else if (deleted->deletion != NULL)
@@ -467,14 +474,20 @@ ea_changes_deleted_row(void *arg, TupleTableSlot *slot)
 /* -------- columns of other rows -------- */
 
 EaWriteMoved *
-ea_changes_moved(EaRequest *req)
+ea_changes_moved(EaRequest *req, EaField *field)
 {
-	return ea_audit_entities(req) ? palloc0(sizeof(EaWriteMoved)) : NULL;
+	EaWriteMoved *moved;
+
+	if (!ea_audit_entities(req))
+		return NULL;
+	moved = palloc0(sizeof(EaWriteMoved));
+	moved->added.key = moved->removed.key = &ea_catalog_target(field, 0)->key;
+	return moved;
 }
 
 typedef struct OwnerRow
 {
-	pg_uuid_t	id;				/* must be first, as lists are sorted by it */
+	EaId		id;				/* must be first, as lists are sorted by it */
 	const char *before;
 	bool		changed;
 	int64		version;		/* then */
@@ -482,6 +495,7 @@ typedef struct OwnerRow
 
 struct EaWriteOwners
 {
+	EaRequest  *req;
 	EaField    *owner;
 	int			n;
 	int			max;
@@ -498,8 +512,9 @@ owner_row(void *arg, TupleTableSlot *slot)
 	int			column = 1;
 
 	row = EA_GROW_ARRAY(owners->rows, owners->n, owners->max);
-	row->id = *DatumGetUUIDP(slot->tts_values[0]);
-	row->before = stored_json(owners->owner, slot, &column);
+	ea_id_take(owners->req, &owners->owner->entity->key, slot->tts_values[0],
+			   &row->id);
+	row->before = stored_json(owners->req, owners->owner, slot, &column);
 	row->changed = false;
 }
 
@@ -510,7 +525,7 @@ ea_changes_owners(EaSqlBuf *b, EaRequest *req, EaField *owner,
 	ea_sqlbuf_init(b, req);
 	b->deleted_too = deleted_too;
 	ea_sqlbuf_add(b, "SELECT ");
-	ea_sqlbuf_select(b, 0, owner->entity->id_column, UUIDOID);
+	ea_sqlbuf_select_id(b, 0, owner->entity);
 	ea_sqlbuf_select_field(b, 0, owner);
 	return ea_sqlbuf_from(b, owner->entity, op);
 }
@@ -520,11 +535,12 @@ ea_changes_hold_owners(EaSqlBuf *b, EaField *owner)
 {
 	EaWriteOwners *owners = palloc0(sizeof(EaWriteOwners));
 
+	owners->req = b->req;
 	owners->owner = owner;
 	ea_sqlbuf_add(b, " FOR NO KEY UPDATE");
 	if (ea_sqlbuf_run(b, EA_EXEC_WRITE, true, owner_row, owners) == 0)
 		return NULL;
-	qsort(owners->rows, owners->n, sizeof(OwnerRow), ea_uuid_compare);
+	qsort(owners->rows, owners->n, sizeof(OwnerRow), ea_id_compare);
 	return owners;
 }
 
@@ -532,24 +548,27 @@ void
 ea_changes_only_owners(EaSqlBuf *b, int alias,
 					   const EaWriteOwners *owners)
 {
-	pg_uuid_t  *ids;
+	EaIds		ids = {0};
 
 	if (owners == NULL)
 		return;
-	ids = palloc(owners->n * sizeof(pg_uuid_t));
+	ids.key = &owners->owner->entity->key;
 	for (int i = 0; i < owners->n; i++)
-		ids[i] = owners->rows[i].id;
-	ea_sqlbuf_among(b, alias, owners->owner->entity->id_column, "= ANY",
-					ea_uuid_array(ids, owners->n));
+		*EA_GROW(&ids) = owners->rows[i].id;
+	ea_sqlbuf_among(b, alias, owners->owner->entity->id_column, "= ANY", &ids);
 }
 
 static void
 changed_row(void *arg, TupleTableSlot *slot)
 {
 	EaWriteOwners *owners = arg;
-	OwnerRow   *row = bsearch(DatumGetUUIDP(slot->tts_values[0]),
-							  owners->rows, owners->n, sizeof(OwnerRow),
-							  ea_uuid_compare);
+	OwnerRow   *row;
+	EaId		id;
+
+	ea_id_take(owners->req, &owners->owner->entity->key, slot->tts_values[0],
+			   &id);
+	row = bsearch(&id, owners->rows, owners->n, sizeof(OwnerRow),
+				  ea_id_compare);
 
 	if (row == NULL)
 	{
@@ -579,7 +598,7 @@ check_changed(const EaSqlBuf *b, const EaWriteOwners *owners)
 static void
 check_there(const EaSqlBuf *b, const EaWriteOwners *owners)
 {
-	EaIds		ids = {0};
+	EaIds		ids = {&owners->owner->entity->key};
 
 	if (!ea_written_asks(b) || owners->n == 0)
 		return;
@@ -593,7 +612,7 @@ check_there(const EaSqlBuf *b, const EaWriteOwners *owners)
 
 void
 ea_changes_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
-					  const char *after_type, const pg_uuid_t *after,
+					  const EaEntity *after_of, const EaId *after,
 					  EaIds *moved)
 {
 	EaEntity   *entity;
@@ -606,7 +625,7 @@ ea_changes_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
 	}
 	entity = owners->owner->entity;
 	ea_sqlbuf_add(b, " RETURNING ");
-	ea_sqlbuf_select(b, alias, entity->id_column, UUIDOID);
+	ea_sqlbuf_select_id(b, alias, entity);
 	select_version(b, entity, alias);
 	ea_sqlbuf_run(b, EA_EXEC_WRITE, true, changed_row, owners);
 	check_changed(b, owners);
@@ -616,7 +635,7 @@ ea_changes_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
 	if (after == NULL)
 		ea_jsonwrite_lit(&json, "null");
 	else
-		ea_jsonwrite_identifier(&json, after_type, after);
+		ea_id_identifier(&json, after_of->type, &after_of->key, after);
 	for (int i = 0; i < owners->n; i++)
 	{
 		const OwnerRow *row = &owners->rows[i];
@@ -625,8 +644,8 @@ ea_changes_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
 		CHECK_FOR_INTERRUPTS();
 		if (!row->changed)
 			continue;
-		record = ea_audit_note(b->req, EA_AUDIT_ENTITY_UPDATE, entity->type,
-							   &row->id);
+		record = ea_audit_resource(b->req, EA_AUDIT_ENTITY_UPDATE, entity,
+								   &row->id);
 		ea_audit_change(record, owners->owner->name, row->before, json.data);
 		ea_audit_version(record, entity->locking, row->version);
 		if (moved != NULL)
@@ -645,7 +664,7 @@ ea_changes_run_links(EaSqlBuf *b, const char *column, EaIds *moved)
 		return;
 	}
 	ea_sqlbuf_addf(b, " RETURNING %s", column);
-	ea_sqlbuf_reads(b, UUIDOID);
+	ea_sqlbuf_reads(b, moved->key->type->oid);
 	ea_sqlbuf_run_ids(b, EA_EXEC_WRITE, moved);
 }
 
@@ -654,21 +673,23 @@ ea_changes_run_links(EaSqlBuf *b, const char *column, EaIds *moved)
  * up to the limit.
  */
 static void
-read_links(EaRequest *req, EaField *field, const pg_uuid_t *id, int limit,
+read_links(EaRequest *req, EaField *field, const EaId *id, int limit,
 		   EaIds *links)
 {
 	bool		joined = field->kind == EA_MANY_TO_MANY;
+	EaEntity   *target = ea_catalog_target(field, 0);
 	EaSqlBuf	b;
 	int			alias;
 
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, joined ? field->join_far
-					 : ea_catalog_target(field, 0)->id_column, UUIDOID);
+	ea_sqlbuf_select(&b, 0, joined ? field->join_far : target->id_column,
+					 target->key.type->oid);
 	alias = joined ? ea_sqlbuf_join_from(&b, field)
-		: ea_sqlbuf_from(&b, ea_catalog_target(field, 0), EA_OP_DELETE);
+		: ea_sqlbuf_from(&b, target, EA_OP_DELETE);
 	ea_sqlbuf_is(&b, alias,
-				 joined ? field->join_near : field->members[0].column, id);
+				 joined ? field->join_near : field->members[0].column,
+				 &field->entity->key, id);
 	ea_sqlbuf_addf(&b, " LIMIT %d", limit);
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, links);
 }
@@ -683,16 +704,16 @@ links_json(EaField *field, EaIds *links)
 	{
 		if (links->n == 0)
 			return "null";
-		ea_jsonwrite_identifier(&buf, field->members[0].type,
-								&links->items[0]);
+		ea_id_identifier(&buf, field->members[0].type, links->key,
+						 &links->items[0]);
 		return buf.data;
 	}
-	ea_uuid_sort(links);
+	ea_id_sort_values(links);
 	appendStringInfoCharMacro(&buf, '[');
 	for (int i = 0; i < Min(links->n, MAX_LINKS); i++)
 	{
 		ea_jsonwrite_comma(&buf);
-		ea_jsonwrite_uuid(&buf, &links->items[i]);
+		ea_id_write(&buf, links->key, &links->items[i]);
 	}
 	appendStringInfoCharMacro(&buf, ']');
 	return buf.data;
@@ -706,7 +727,7 @@ trace_back(const EaIds *after, const EaWriteMoved *moved,
 	for (int i = 0; i < after->n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!ea_uuid_is_among(&after->items[i], &moved->added))
+		if (!ea_id_is_among(&after->items[i], &moved->added))
 			*EA_GROW(before) = after->items[i];
 	}
 	for (int i = 0; i < moved->removed.n; i++)
@@ -725,7 +746,7 @@ enough_links(const EaWriteMoved *moved)
 }
 
 void
-ea_changes_links(EaRequest *req, EaField *field, const pg_uuid_t *id,
+ea_changes_links(EaRequest *req, EaField *field, const EaId *id,
 				 EaWriteLinks how, EaWriteMoved *moved)
 {
 	EaAuditRecord *record = req->audit == NULL ? NULL : req->audit->open;
@@ -735,8 +756,9 @@ ea_changes_links(EaRequest *req, EaField *field, const pg_uuid_t *id,
 
 	if (moved == NULL || record == NULL)
 		return;
+	before.key = after.key = moved->added.key;
 	limit = enough_links(moved);
-	ea_uuid_sort(&moved->added);
+	ea_id_sort(&moved->added);
 	if (how == EA_LINKS_FIRST)
 		after = moved->added;
 	else

@@ -20,7 +20,7 @@
  * they have left it, which is read; if it is not there, all is refused
  * (write/written.h).
  */
-extern void ea_changes_created(EaInput *input, const pg_uuid_t *id);
+extern void ea_changes_created(EaInput *input, const EaId *id);
 
 /*
  * The values that an update replaces in the fields given; NULL where there is
@@ -36,9 +36,9 @@ typedef struct EaWriteBefore EaWriteBefore;
 extern EaWriteBefore *ea_changes_before(EaInput *input);
 extern void ea_changes_ask(EaSqlBuf *b, EaWriteBefore *before, int alias);
 extern bool ea_changes_declined(const EaWriteBefore *before);
-extern void ea_changes_read(EaWriteBefore *before, const pg_uuid_t *id,
+extern void ea_changes_read(EaWriteBefore *before, const EaId *id,
 							bool lock);
-extern int64 ea_changes_updated(EaInput *input, const pg_uuid_t *id,
+extern int64 ea_changes_updated(EaInput *input, const EaId *id,
 								EaWriteBefore *before, int64 version);
 
 /*
@@ -73,7 +73,7 @@ typedef struct EaWriteMoved
 } EaWriteMoved;
 
 /* NULL where no record is asked for. */
-extern EaWriteMoved *ea_changes_moved(EaRequest *req);
+extern EaWriteMoved *ea_changes_moved(EaRequest *req, EaField *field);
 
 /* Run a statement that writes links, and note the `column` of each. */
 extern void ea_changes_run_links(EaSqlBuf *b, const char *column,
@@ -102,8 +102,8 @@ extern void ea_changes_only_owners(EaSqlBuf *b, int alias,
 								   const EaWriteOwners *owners);
 extern void ea_changes_run_owners(EaSqlBuf *b, int alias,
 								  EaWriteOwners *owners,
-								  const char *after_type,
-								  const pg_uuid_t *after,
+								  const EaEntity *after_of,
+								  const EaId *after,
 								  EaIds *moved);
 
 /* How a relationship that is not a column of the row changes. */
@@ -117,7 +117,7 @@ typedef enum EaWriteLinks
 
 /* It has: add the members before and after to the open record. */
 extern void ea_changes_links(EaRequest *req, EaField *field,
-							 const pg_uuid_t *id, EaWriteLinks how,
+							 const EaId *id, EaWriteLinks how,
 							 EaWriteMoved *moved);
 
 #endif							/* EA_AUDIT_CHANGES_H */

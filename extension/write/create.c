@@ -93,29 +93,33 @@ is_left_out(const EaField *field, EaInput *const *inputs, int n)
 
 /* `VALUES ($1, $2, ...` */
 static void
-add_single(EaSqlBuf *b, EaEntity *entity, const pg_uuid_t *id,
+add_single(EaSqlBuf *b, EaEntity *entity, const EaId *id, bool with_id,
 		   const Column *columns, int ncolumns)
 {
 	ea_sqlbuf_add(b, ") VALUES ");
 	ea_sqlbuf_insert_row(b, entity);
-	ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(id), false);
+	if (with_id && entity->maker == EA_ID_OF_DATABASE)
+		ea_sqlbuf_add(b, "DEFAULT");
+	else if (with_id)
+		ea_sqlbuf_id(b, &entity->key, id);
 	for (int i = 0; i < ncolumns; i++)
 	{
 		const EaValue *value = columns[i].values;
 
-		ea_sqlbuf_add(b, ", ");
+		if (with_id || i > 0)
+			ea_sqlbuf_add(b, ", ");
 		ea_sqlbuf_value(b, value->type, value->value, value->isnull);
 	}
 }
 
 /* `SELECT $1, u.* ...`, with the relation u to be written afterwards. */
 static void
-add_unnest(EaSqlBuf *b, const pg_uuid_t *ids, int n, const Column *columns,
-		   int ncolumns)
+add_unnest(EaSqlBuf *b, const EaIdKey *key, const EaId *ids, int n,
+		   const Column *columns, int ncolumns)
 {
 	/* unnest() of several arrays is only known by its bare name */
 	ea_sqlbuf_add(b, " FROM unnest(");
-	ea_sqlbuf_value(b, UUIDARRAYOID, ea_uuid_array(ids, n), false);
+	ea_sqlbuf_value(b, key->type->array_oid, ea_id_array(key, ids, n), false);
 	for (int i = 0; i < ncolumns; i++)
 	{
 		ea_sqlbuf_add(b, ", ");
@@ -160,14 +164,14 @@ add_system(EaSqlBuf *b, EaEntity *entity)
 }
 
 void
-ea_create_rows(EaInput *const *inputs, pg_uuid_t *ids, int n,
-			   EaRowSink *sink)
+ea_create_rows(EaInput *const *inputs, EaId *ids, int n, EaRowSink *sink)
 {
 	EaRequest  *req = sink->doc->req;
 	EaEntity   *entity = sink->shape->entity;
 	Column	   *columns = palloc(count_columns(entity) * sizeof(Column));
 	int			first = sink->doc->primary.n;
 	int			ncolumns = 0;
+	bool		with_id = true;
 	EaSqlBuf	b;
 	int			alias;
 
@@ -181,21 +185,26 @@ ea_create_rows(EaInput *const *inputs, pg_uuid_t *ids, int n,
 			columns[ncolumns].into = &field->columns[c];
 			columns[ncolumns++].values = column_values(field, c, inputs, n);
 		}
+
+		/* the field has the column of the id, and its value */
+		with_id &= left_out || field != entity->key_field;
 	}
 
 	ea_writing_begin(req, entity, EA_WRITING_ROWS);
 	ea_sqlbuf_init(&b, req);
 	alias = ea_sqlbuf_insert(&b, entity);
-	ea_sqlbuf_add(&b, entity->id_column);
+	if (with_id)
+		ea_sqlbuf_add(&b, entity->id_column);
 	for (int i = 0; i < ncolumns; i++)
 	{
-		ea_sqlbuf_add(&b, ", ");
+		if (with_id || i > 0)
+			ea_sqlbuf_add(&b, ", ");
 		ea_sqlbuf_add(&b, columns[i].into->name);
 	}
 	add_system_names(&b, entity);
 	if (n == 1)
 	{
-		add_single(&b, entity, ids, columns, ncolumns);
+		add_single(&b, entity, ids, with_id, columns, ncolumns);
 		add_system(&b, entity);
 		ea_sqlbuf_add(&b, ")");
 	}
@@ -206,7 +215,7 @@ ea_create_rows(EaInput *const *inputs, pg_uuid_t *ids, int n,
 			ea_sqlbuf_addf(&b, "$%d, ", ea_sqlbuf_tenant(&b));
 		ea_sqlbuf_add(&b, "u.*");
 		add_system(&b, entity);
-		add_unnest(&b, ids, n, columns, ncolumns);
+		add_unnest(&b, &entity->key, ids, n, columns, ncolumns);
 	}
 	ea_sqlbuf_add(&b, " RETURNING ");
 	ea_document_columns(&b, sink->shape, alias);
@@ -225,20 +234,22 @@ ea_create_resource(EaRequest *req)
 	EaInput    *input = ea_input_form(req, entity, EA_OP_CREATE, NULL);
 	EaAround	around;
 	const char *path;
-	pg_uuid_t	id;
+	EaId		id;
+	bool		known;
 
 	ea_hook_phases_guard(&around, req, entity, EA_OP_CREATE, NULL,
 						 input->attributes);
 	if (ea_write_policy_refuse_create(req, entity))
 		ea_write_policy_refuse(req);
 	ea_input_values(input);
+	known = ea_input_id(input, &id);
 	ea_errors_check(req);
 	ea_input_targets(&input, 1);
 	ea_errors_check(req);
 	ea_write_policy_check_create(input);
 
-	ea_uuid_make(&id);
-	ea_hook_phases_before(&around, input, &id);
+	ea_hook_phases_before(&around, input, known ? &id : NULL);
+	ea_input_take_id(input, &id);
 	ea_create_rows(&input, &id, 1, &sink);
 	around.id = id;
 	ea_finish_created(&input, &id, 1, &sink);

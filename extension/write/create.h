@@ -14,7 +14,7 @@
  * there, or all is refused (write/written.h).  Relationships kept elsewhere
  * are not touched.
  */
-extern void ea_create_rows(EaInput *const *inputs, pg_uuid_t *ids, int n,
+extern void ea_create_rows(EaInput *const *inputs, EaId *ids, int n,
 						   EaRowSink *sink);
 
 /* POST /api/v{n}/{entities} */

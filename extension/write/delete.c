@@ -70,20 +70,20 @@ static void
 add_referring(EaSqlBuf *b, EaEntity *child, int alias, const char *column,
 			  const Doomed *doomed, Which which)
 {
-	ea_sqlbuf_among(b, alias, column, "= ANY", ea_uuid_list(doomed->ids));
+	ea_sqlbuf_among(b, alias, column, "= ANY", doomed->ids);
 	if (which == SOFT_DELETED)
 		ea_sqlbuf_addf(b, " AND t%d.%s IS NOT NULL", alias,
 					   child->deleted_column);
 }
 
 static bool
-is_doomed(EaEntity *entity, const pg_uuid_t *id, const Doomed *doomed)
+is_doomed(EaEntity *entity, const EaId *id, const Doomed *doomed)
 {
 	for (; doomed != NULL; doomed = doomed->parent)
 	{
 		for (int i = 0; doomed->entity == entity && i < doomed->ids->n; i++)
 		{
-			if (ea_uuid_equal(id, &doomed->ids->items[i]))
+			if (ea_id_equal(id, &doomed->ids->items[i]))
 				return true;
 		}
 	}
@@ -122,7 +122,7 @@ static void
 cascade_rows(EaRequest *req, EaEntity *child, const char *column,
 			 const Doomed *doomed, Which which)
 {
-	EaIds		ids = {0};
+	EaIds		ids = {&child->key};
 	Doomed		children = {child, &ids, doomed->hard || !child->soft_delete,
 		doomed->deletion, doomed->released, doomed->purged, doomed->depth + 1,
 	doomed};
@@ -132,14 +132,13 @@ cascade_rows(EaRequest *req, EaEntity *child, const char *column,
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = which != VISIBLE;
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, child->id_column, UUIDOID);
+	ea_sqlbuf_select_id(&b, 0, child);
 	alias = ea_sqlbuf_from(&b, child, EA_OP_DELETE);
 	add_referring(&b, child, alias, column, doomed, which);
 	if (child == doomed->entity)
 	{
 		/* a row that refers to itself is being deleted already */
-		ea_sqlbuf_among(&b, alias, child->id_column, "<> ALL",
-						ea_uuid_list(doomed->ids));
+		ea_sqlbuf_among(&b, alias, child->id_column, "<> ALL", doomed->ids);
 	}
 
 	/* held, or it could be moved away before it is deleted */
@@ -323,7 +322,7 @@ unlink_joined(EaRequest *req, EaField *field, const char *column,
 	ea_sqlbuf_init(&b, req);
 	b.all_tenants = !doomed->entity->tenant_scoped;
 	alias = ea_sqlbuf_join_delete(&b, field);
-	ea_sqlbuf_among(&b, alias, column, "= ANY", ea_uuid_list(doomed->ids));
+	ea_sqlbuf_among(&b, alias, column, "= ANY", doomed->ids);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL);
 	if (!ea_written_asks(&b))
 		return;
@@ -331,7 +330,7 @@ unlink_joined(EaRequest *req, EaField *field, const char *column,
 	b.all_tenants = !doomed->entity->tenant_scoped;
 	ea_sqlbuf_add(&b, "SELECT 1");
 	alias = ea_sqlbuf_join_from(&b, field);
-	ea_sqlbuf_among(&b, alias, column, "= ANY", ea_uuid_list(doomed->ids));
+	ea_sqlbuf_among(&b, alias, column, "= ANY", doomed->ids);
 	ea_written_none(&b, field->entity);
 }
 
@@ -379,6 +378,7 @@ release_rows(EaRequest *req, const Doomed *doomed)
 /* A row that goes for good. */
 typedef struct PurgedRow
 {
+	EaRequest  *req;
 	EaEntity   *entity;
 	Purged	   *purged;
 } PurgedRow;
@@ -404,17 +404,17 @@ purged_row(void *arg, TupleTableSlot *slot)
 		row->purged->list = lappend(row->purged->list, purged);
 	}
 	purged->entity = row->entity;
-	purged->id = *DatumGetUUIDP(slot->tts_values[0]);
+	ea_id_take(row->req, &row->entity->key, slot->tts_values[0], &purged->id);
 	purged->rows++;
 }
 
 static void
 purge_rows(EaSqlBuf *b, const Doomed *doomed, int alias)
 {
-	PurgedRow	row = {doomed->entity, doomed->purged};
+	PurgedRow	row = {b->req, doomed->entity, doomed->purged};
 
 	ea_sqlbuf_add(b, " RETURNING ");
-	ea_sqlbuf_select(b, alias, doomed->entity->id_column, UUIDOID);
+	ea_sqlbuf_select_id(b, alias, doomed->entity);
 	ea_sqlbuf_add(b, ", ");
 	ea_deletion_mark_select(b, doomed->entity, alias);
 	ea_written_run(b, doomed->entity, true, doomed->ids->n, purged_row, &row);
@@ -486,8 +486,7 @@ delete_rows(EaRequest *req, const Doomed *doomed)
 	else
 		alias = ea_sqlbuf_update(&b, entity, mark_rows(&b, doomed),
 								 EA_OP_DELETE);
-	ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY",
-					ea_uuid_list(doomed->ids));
+	ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY", doomed->ids);
 	take_away(&b, doomed, alias);
 
 	/* the tables are held by now: a key that is not there does not come */
@@ -496,11 +495,11 @@ delete_rows(EaRequest *req, const Doomed *doomed)
 }
 
 void
-ea_delete_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
+ea_delete_resource(EaRequest *req, EaEntity *entity, const EaId *id,
 				   const EaIfMatch *match)
 {
-	pg_uuid_t	first = *id;
-	EaIds		ids = {1, 1, &first};
+	EaId		first = *id;
+	EaIds		ids = {&entity->key, 1, 1, &first};
 	List	   *released = NIL;
 	pg_uuid_t	deletion;
 	Doomed		doomed = {entity, &ids, !entity->soft_delete, &deletion,
@@ -524,10 +523,10 @@ ea_delete_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 }
 
 List *
-ea_delete_for_good(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
+ea_delete_for_good(EaRequest *req, EaEntity *entity, const EaId *id)
 {
-	pg_uuid_t	first = *id;
-	EaIds		ids = {1, 1, &first};
+	EaId		first = *id;
+	EaIds		ids = {&entity->key, 1, 1, &first};
 	Purged		purged = {ea_names_map_create(16)};
 	Doomed		doomed = {entity, &ids, true, NULL, NULL, &purged};
 
@@ -537,10 +536,10 @@ ea_delete_for_good(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
 }
 
 void
-ea_delete_referred(EaRequest *req, EaEntity *entity, const pg_uuid_t *id)
+ea_delete_referred(EaRequest *req, EaEntity *entity, const EaId *id)
 {
-	pg_uuid_t	first = *id;
-	EaIds		ids = {1, 1, &first};
+	EaId		first = *id;
+	EaIds		ids = {&entity->key, 1, 1, &first};
 	Doomed		doomed = {entity, &ids, true};
 
 	release_rows(req, &doomed);
@@ -557,7 +556,7 @@ void
 ea_delete_one(EaRequest *req)
 {
 	EaIfMatch	match;
-	pg_uuid_t	id;
+	EaId		id;
 
 	ea_query_read(req, 0);
 	ea_finish_precondition(req, req->entity, NULL, &match);

@@ -18,7 +18,7 @@ extern void ea_delete_one(EaRequest *req);
  * something still refers to it.
  */
 extern void ea_delete_resource(EaRequest *req, EaEntity *entity,
-							   const pg_uuid_t *id, const EaIfMatch *match);
+							   const EaId *id, const EaIfMatch *match);
 
 /*
  * A deletion of which rows have gone for good; id: the resource that took them
@@ -27,7 +27,7 @@ extern void ea_delete_resource(EaRequest *req, EaEntity *entity,
 typedef struct EaPurged
 {
 	EaEntity   *entity;
-	pg_uuid_t	id;
+	EaId		id;
 	int64		rows;
 } EaPurged;
 
@@ -36,7 +36,7 @@ typedef struct EaPurged
  * it, or go along, as declared; throws 409 where one forbids it.
  */
 extern void ea_delete_referred(EaRequest *req, EaEntity *entity,
-							   const pg_uuid_t *id);
+							   const EaId *id);
 
 /*
  * Take a row away that was deleted softly, and all deleted rows that went with
@@ -45,6 +45,6 @@ extern void ea_delete_referred(EaRequest *req, EaEntity *entity,
  * cannot be without it is an error.
  */
 extern List *ea_delete_for_good(EaRequest *req, EaEntity *entity,
-								const pg_uuid_t *id);
+								const EaId *id);
 
 #endif							/* EA_DELETE_H */

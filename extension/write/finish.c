@@ -58,7 +58,7 @@ refuse_stale(EaRequest *req, const EaIfMatch *match)
 }
 
 void
-ea_finish_check_row(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
+ea_finish_check_row(EaRequest *req, EaEntity *entity, const EaId *id,
 					const EaIfMatch *match, bool lock)
 {
 	int64		version = 0;
@@ -72,7 +72,7 @@ ea_finish_check_row(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
 		ea_sqlbuf_add(&b, "SELECT 0::pg_catalog.int8");
 	ea_sqlbuf_reads(&b, INT8OID);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_is(&b, alias, entity->id_column, id);
+	ea_sqlbuf_is_id(&b, alias, entity, id);
 	if (lock)
 		ea_sqlbuf_add(&b, " FOR UPDATE");
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, ea_exec_read_int64,
@@ -98,7 +98,7 @@ reaches_back(EaField *field)
 
 /* True when rows of the entity itself may have changed by it. */
 static bool
-write_elsewhere(EaInput *input, EaWriteLinks how, const pg_uuid_t *id)
+write_elsewhere(EaInput *input, EaWriteLinks how, const EaId *id)
 {
 	bool		back = false;
 
@@ -120,7 +120,7 @@ write_elsewhere(EaInput *input, EaWriteLinks how, const pg_uuid_t *id)
  * caller's sight is answered as it was written.
  */
 static void
-read_again(EaRowSink *sink, const pg_uuid_t *ids, int n)
+read_again(EaRowSink *sink, const EaId *ids, int n)
 {
 	EaResourceList *primary = &sink->doc->primary;
 	EaResourceList written = *primary;
@@ -147,7 +147,7 @@ linked_fields(const EaInput *input)
 }
 
 void
-ea_finish_created(EaInput *const *inputs, const pg_uuid_t *ids, int n,
+ea_finish_created(EaInput *const *inputs, const EaId *ids, int n,
 				  EaRowSink *sink)
 {
 	EaRequest  *req = sink->doc->req;
@@ -168,7 +168,7 @@ ea_finish_created(EaInput *const *inputs, const pg_uuid_t *ids, int n,
 }
 
 void
-ea_finish_updated(EaInput *input, const pg_uuid_t *id, EaRowSink *sink)
+ea_finish_updated(EaInput *input, const EaId *id, EaRowSink *sink)
 {
 	EaRequest  *req = sink->doc->req;
 

@@ -26,7 +26,7 @@ extern void ea_finish_precondition(EaRequest *req, EaEntity *entity,
  * row locked when lock is set.
  */
 extern void ea_finish_check_row(EaRequest *req, EaEntity *entity,
-								const pg_uuid_t *id, const EaIfMatch *match,
+								const EaId *id, const EaIfMatch *match,
 								bool lock);
 
 /*
@@ -35,9 +35,9 @@ extern void ea_finish_check_row(EaRequest *req, EaEntity *entity,
  * document.  The rows are read again where a relationship led back into
  * their own table.
  */
-extern void ea_finish_created(EaInput *const *inputs, const pg_uuid_t *ids,
+extern void ea_finish_created(EaInput *const *inputs, const EaId *ids,
 							  int n, EaRowSink *sink);
-extern void ea_finish_updated(EaInput *input, const pg_uuid_t *id,
+extern void ea_finish_updated(EaInput *input, const EaId *id,
 							  EaRowSink *sink);
 
 #endif							/* EA_FINISH_H */

@@ -22,6 +22,7 @@
 /* A resource by field: JSON text of each value. */
 typedef struct Image
 {
+	EaRequest  *req;
 	EaEntity   *entity;
 	char	  **values;			/* by field index; NULL: not part of it */
 } Image;
@@ -34,9 +35,11 @@ ea_hook_phases_waits(EaEntity *entity, EaOperation op)
 
 /* The JSON of a field with a value in that column of its own. */
 static char *
-field_text(const EaField *field, int column, Datum value, bool isnull)
+field_text(EaRequest *req, const EaField *field, int column, Datum value,
+		   bool isnull)
 {
 	StringInfoData buf;
+	EaId		id;
 
 	if (isnull)
 		return field->kind == EA_ATTRIBUTE ? "null" : "{\"data\":null}";
@@ -47,8 +50,9 @@ field_text(const EaField *field, int column, Datum value, bool isnull)
 		return buf.data;
 	}
 	appendStringInfoString(&buf, "{\"data\":");
-	ea_jsonwrite_identifier(&buf, field->members[column].type,
-							DatumGetUUIDP(value));
+	ea_id_take(req, &field->members[column].key, value, &id);
+	ea_id_identifier(&buf, field->members[column].type,
+					 &field->members[column].key, &id);
 	appendStringInfoChar(&buf, '}');
 	return buf.data;
 }
@@ -68,7 +72,7 @@ image_row(void *arg, TupleTableSlot *slot)
 		for (int c = 0; c < field->ncolumns; c++, column++)
 		{
 			if (c == 0 || !slot->tts_isnull[column])
-				image->values[i] = field_text(field, c,
+				image->values[i] = field_text(image->req, field, c,
 											  slot->tts_values[column],
 											  slot->tts_isnull[column]);
 		}
@@ -76,7 +80,7 @@ image_row(void *arg, TupleTableSlot *slot)
 }
 
 static bool
-read_image(EaRequest *req, Image *image, const pg_uuid_t *id)
+read_image(EaRequest *req, Image *image, const EaId *id)
 {
 	EaSqlBuf	b;
 	int			alias;
@@ -84,11 +88,11 @@ read_image(EaRequest *req, Image *image, const pg_uuid_t *id)
 	image->values = palloc0(Max(image->entity->nfields, 1) * sizeof(char *));
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, image->entity->id_column, UUIDOID);
+	ea_sqlbuf_select_id(&b, 0, image->entity);
 	for (int i = 0; i < image->entity->nfields; i++)
 		ea_sqlbuf_select_field(&b, 0, &image->entity->fields[i]);
 	alias = ea_sqlbuf_from(&b, image->entity, EA_OP_DELETE);
-	ea_sqlbuf_is(&b, alias, image->entity->id_column, id);
+	ea_sqlbuf_is_id(&b, alias, image->entity, id);
 	return ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, image_row, image) > 0;
 }
 
@@ -110,8 +114,8 @@ overlay_input(Image *image, const EaInput *input)
 			EaValue		value = ea_input_value(field, in, c);
 
 			if (c == 0 || !value.isnull)
-				image->values[i] = field_text(field, c, value.value,
-											  value.isnull);
+				image->values[i] = field_text(image->req, field, c,
+											  value.value, value.isnull);
 		}
 	}
 }
@@ -135,12 +139,16 @@ write_part(StringInfo buf, const Image *image, const char *part,
 }
 
 static char *
-image_text(const Image *image, const pg_uuid_t *id)
+image_text(const Image *image, const EaId *id)
 {
 	StringInfoData buf;
 
 	initStringInfo(&buf);
-	ea_jsonfmt_put(&buf, "{'type':%q,'id':%u", image->entity->type, id);
+	ea_jsonfmt_put(&buf, "{'type':%q,'id':", image->entity->type);
+	if (id == NULL)
+		ea_jsonwrite_lit(&buf, "null");
+	else
+		ea_id_write(&buf, &image->entity->key, id);
 	write_part(&buf, image, "attributes", true);
 	write_part(&buf, image, "relationships", false);
 	appendStringInfoChar(&buf, '}');
@@ -158,14 +166,17 @@ is_ignored(const EaJson *member)
 
 /* The input, before it is known to be sound. */
 static char *
-raw_text(EaEntity *entity, const pg_uuid_t *id, const EaJson *attributes)
+raw_text(EaEntity *entity, const EaId *id, const EaJson *attributes)
 {
 	StringInfoData buf;
 
 	initStringInfo(&buf);
 	ea_jsonfmt_put(&buf, "{'type':%q", entity->type);
 	if (id != NULL)
-		ea_jsonfmt_put(&buf, ",'id':%u", id);
+	{
+		ea_jsonwrite_key(&buf, "id");
+		ea_id_write(&buf, &entity->key, id);
+	}
 	if (attributes != NULL)
 	{
 		ea_jsonfmt_put(&buf, ",'attributes':{");
@@ -205,7 +216,7 @@ check_raw(EaRequest *req, const EaJson *attributes)
 
 void
 ea_hook_phases_guard(EaAround *around, EaRequest *req, EaEntity *entity,
-					 EaOperation op, const pg_uuid_t *id,
+					 EaOperation op, const EaId *id,
 					 const EaJson *attributes)
 {
 	EaHookCall	call = {req, entity, op};
@@ -231,7 +242,7 @@ is_same_value(const Image *image, EaField *field, const EaJson *json,
 
 	return stored != NULL &&
 		ea_types_odd_from_json(field->type, json, source, value) &&
-		strcmp(field_text(field, 0, *value, false), stored) == 0;
+		strcmp(field_text(image->req, field, 0, *value, false), stored) == 0;
 }
 
 /* Attributes that a hook sets must fit as those of a caller. */
@@ -266,13 +277,14 @@ apply_change(EaAround *around, EaInput *input, const EaHookChange *change,
 }
 
 void
-ea_hook_phases_before(EaAround *around, EaInput *input, const pg_uuid_t *id)
+ea_hook_phases_before(EaAround *around, EaInput *input, const EaId *id)
 {
 	EaHookCall	call = {around->req, around->entity, around->op};
-	Image		image = {around->entity};
+	Image		image = {around->req, around->entity};
 	EaHookChange change;
 
-	around->id = *id;
+	if (id != NULL)
+		around->id = *id;
 	if (!ea_hooks_wait(around->entity, around->op,
 					   ALL_PHASES & ~PHASE(GUARD)))
 		return;
@@ -301,7 +313,7 @@ ea_hook_phases_after(EaAround *around)
 {
 	EaHookCall	call = {around->req, around->entity, around->op,
 	around->before};
-	Image		image = {around->entity};
+	Image		image = {around->req, around->entity};
 
 	if (!ea_hooks_wait(around->entity, around->op, PHASE(AFTER)))
 		return;

@@ -12,7 +12,7 @@ typedef struct EaAround
 	EaRequest  *req;
 	EaEntity   *entity;
 	EaOperation op;
-	pg_uuid_t	id;
+	EaId		id;
 	char	   *before;			/* the stored row as JSON, or NULL */
 	bool		changed;		/* a hook has set attributes of the input */
 } EaAround;
@@ -23,7 +23,7 @@ typedef struct EaAround
  */
 extern void ea_hook_phases_guard(EaAround *around, EaRequest *req,
 								 EaEntity *entity, EaOperation op,
-								 const pg_uuid_t *id,
+								 const EaId *id,
 								 const EaJson *attributes);
 
 /*
@@ -31,7 +31,7 @@ extern void ea_hook_phases_guard(EaAround *around, EaRequest *req,
  * held.  Sets attributes of the input; input is NULL for a delete.
  */
 extern void ea_hook_phases_before(EaAround *around, EaInput *input,
-								  const pg_uuid_t *id);
+								  const EaId *id);
 
 /* after hooks: the write is done. */
 extern void ea_hook_phases_after(EaAround *around);

@@ -46,18 +46,38 @@ check_type(EaInput *input, const EaJson *data)
 						input->entity->type);
 }
 
+/* Of a new resource: only some keys are the client's to choose. */
 static void
-check_id(EaInput *input, const EaJson *data, const pg_uuid_t *id)
+read_client_id(EaInput *input, const EaJson *member, const char *pointer)
+{
+	EaRequest  *req = input->req;
+	const EaIdKey *key = &input->entity->key;
+
+	if (input->entity->maker != EA_ID_OF_CLIENT)
+		ea_errors_throw(req, EA_ERR_CLIENT_ID, EA_AT_POINTER, pointer,
+						"The service makes the id.");
+	if (member->kind != EA_JSON_STRING)
+		ea_errors_throw(req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER, pointer,
+						"The member \"id\" must be a string.");
+	if (!ea_id_parse(req, key, member->text, member->len, &input->id))
+		ea_errors_throw(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, pointer,
+						"The id is not one that a resource can have here.");
+	input->has_id = true;
+}
+
+static void
+check_id(EaInput *input, const EaJson *data, const EaId *id)
 {
 	EaJson	   *member = ea_jsonread_get(data, "id");
-	char	   *pointer = ea_errors_pointer(input->pointer, "id");
-	pg_uuid_t	sent;
+	char	   *pointer;
+	EaId		sent;
 
+	if (input->op == EA_OP_CREATE && member == NULL)
+		return;
+	pointer = ea_errors_pointer(input->pointer, "id");
 	if (input->op == EA_OP_CREATE)
 	{
-		if (member != NULL)
-			ea_errors_throw(input->req, EA_ERR_CLIENT_ID, EA_AT_POINTER,
-							pointer, "The service makes the id.");
+		read_client_id(input, member, pointer);
 		return;
 	}
 	if (member == NULL)
@@ -66,8 +86,9 @@ check_id(EaInput *input, const EaJson *data, const pg_uuid_t *id)
 	if (member->kind != EA_JSON_STRING)
 		ea_errors_throw(input->req, EA_ERR_INVALID_DOCUMENT, EA_AT_POINTER,
 						pointer, "The member \"id\" must be a string.");
-	if (!ea_uuid_parse(member->text, member->len, &sent) ||
-		!ea_uuid_equal(&sent, id))
+	if (!ea_id_parse(input->req, &input->entity->key, member->text,
+					 member->len, &sent) ||
+		!ea_id_equal(&sent, id))
 		ea_errors_throw(input->req, EA_ERR_ID_CONFLICT, EA_AT_POINTER,
 						pointer, "The id differs from that of the URL.");
 }
@@ -102,8 +123,19 @@ ea_input_object(EaRequest *req, EaEntity *entity, EaOperation op,
 }
 
 EaInput *
+ea_input_added(EaRequest *req, EaEntity *entity, const EaJson *data,
+			   const char *pointer)
+{
+	EaInput    *input = ea_input_object(req, entity, EA_OP_CREATE, data,
+										pointer);
+
+	check_id(input, data, NULL);
+	return input;
+}
+
+EaInput *
 ea_input_form(EaRequest *req, EaEntity *entity, EaOperation op,
-			  const pg_uuid_t *id)
+			  const EaId *id)
 {
 	EaJson	   *root = ea_body_json(req);
 	EaJson	   *data = ea_jsonread_get(root, "data");
@@ -288,6 +320,7 @@ read_identifier(EaRequest *req, EaField *field, const EaJson *json,
 	EaJson	   *type = ea_jsonread_get(json, "type");
 	EaJson	   *id = ea_jsonread_get(json, "id");
 	EaJson	   *lid = req->lids == NULL ? NULL : ea_jsonread_get(json, "lid");
+	EaEntity   *entity;
 
 	if (json->kind != EA_JSON_OBJECT || type == NULL ||
 		type->kind != EA_JSON_STRING || (id == NULL) == (lid == NULL) ||
@@ -315,13 +348,15 @@ read_identifier(EaRequest *req, EaField *field, const EaJson *json,
 					  field->name, type->text);
 		return false;
 	}
+	entity = ea_catalog_target(field, target->member);
 	if (lid != NULL)
-		return ea_lid_resolve(req, type->text, lid,
+		return ea_lid_resolve(req, entity, lid,
 							  ea_errors_pointer(pointer, "lid"), &target->id);
 	/* a field that roles hide is not there either */
-	if (!ea_uuid_parse(id->text, id->len, &target->id) ||
-		!ea_authz_allows(req, ea_catalog_target(field, target->member),
-						 EA_OP_READ))
+	if (!ea_id_parse(req, &entity->key, id->text, id->len, &target->id) ||
+		!ea_authz_allows(req, entity, EA_OP_READ) ||
+		(ea_catalog_has_column(field) &&
+		 !ea_id_fits(&field->members[target->member].key, &target->id)))
 	{
 		if (!removing)
 			ea_errors_add(req, EA_ERR_RELATED_NOT_FOUND, EA_AT_POINTER,
@@ -449,7 +484,8 @@ fill_from_caller(EaInput *input, EaField *field, EaInputField *in)
 	if (field->kind != EA_ATTRIBUTE)
 	{
 		in->targets = palloc0(sizeof(EaTarget));
-		in->ntargets = ea_authz_author(input->req, &in->targets->id) ? 1 : 0;
+		in->ntargets =
+			ea_authz_author(input->req, &in->targets->id.uuid) ? 1 : 0;
 		in->later = true;
 		return in->ntargets > 0;
 	}
@@ -472,6 +508,31 @@ fill_from_caller(EaInput *input, EaField *field, EaInputField *in)
 	return true;
 }
 
+/* The field that is the key: the id says it, or it is no fault of its own. */
+static bool
+is_made_of_id(EaInput *input, EaField *field)
+{
+	EaEntity   *entity = input->entity;
+	EaInputField *in = &input->fields[field->index];
+
+	if (field != entity->key_field || entity->maker != EA_ID_OF_CLIENT)
+		return false;
+	in->isnull = !input->has_id;
+	if (in->isnull)
+		return true;
+	in->given = true;
+	in->pointer = ea_errors_pointer(input->pointer, "id");
+	if (field->kind == EA_ATTRIBUTE)
+		in->value = ea_id_datum(&entity->key, &input->id);
+	else
+	{
+		in->targets = palloc0(sizeof(EaTarget));
+		in->targets->id = input->id;
+		in->ntargets = 1;
+	}
+	return true;
+}
+
 /*
  * On creation, defaults for what is left out; the rest must not be required.
  */
@@ -487,7 +548,7 @@ fill_missing(EaInput *input)
 		const EaJson *given = attribute ? input->attributes
 			: input->relationships;
 
-		if (in->given)
+		if (in->given || is_made_of_id(input, field))
 			continue;
 		in->isnull = !field->has_default;
 		if (field->has_default)
@@ -533,6 +594,74 @@ ea_input_values(EaInput *input)
 				 read_relationship);
 	if (input->op == EA_OP_CREATE)
 		fill_missing(input);
+}
+
+/* -------- the id of a new resource -------- */
+
+/* So many bytes an id may have that is made here. */
+#define LONGEST_ID 255
+
+/* The id that the field has that is the key; false if it has none. */
+static bool
+id_of_field(EaInput *input, EaId *id)
+{
+	EaField    *field = input->entity->key_field;
+	const EaInputField *in = field == NULL ? NULL :
+		&input->fields[field->index];
+
+	if (in == NULL || !in->given || in->isnull ||
+		(field->kind != EA_ATTRIBUTE && in->ntargets == 0))
+		return false;
+	if (field->kind == EA_ATTRIBUTE)
+		ea_id_take(input->req, &input->entity->key, in->value, id);
+	else
+		*id = in->targets[0].id;
+	return true;
+}
+
+bool
+ea_input_id(EaInput *input, EaId *id)
+{
+	EaRequest  *req = input->req;
+	EaEntity   *entity = input->entity;
+	const char *pointer;
+	bool		has_field;
+
+	memset(id, 0, sizeof(EaId));
+	if (entity->maker == EA_ID_OF_DATABASE)
+		return false;
+	if (entity->maker == EA_ID_OF_SERVICE)
+	{
+		ea_uuid_make(&id->uuid);
+		return true;
+	}
+	pointer = ea_errors_pointer(input->pointer, "id");
+	has_field = id_of_field(input, id);
+	if (has_field && input->has_id && !ea_id_equal(id, &input->id))
+		ea_errors_add(req, EA_ERR_ID_CONFLICT, EA_AT_POINTER, pointer,
+					  "The id differs from the field \"%s\".",
+					  entity->key_field->name);
+	else if (!has_field && !input->has_id)
+	{
+		/* of a field with a fault of its own there is one already */
+		if (req->nproblems == 0)
+			ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
+						  "The id is the client's to choose.");
+		return true;
+	}
+	if (!has_field)
+		*id = input->id;
+	if (ea_id_bytes(&entity->key, id) > LONGEST_ID)
+		ea_errors_add(req, EA_ERR_VALUE_TOO_LARGE, EA_AT_POINTER, pointer,
+					  "An id has %d bytes at most.", LONGEST_ID);
+	return true;
+}
+
+void
+ea_input_take_id(EaInput *input, EaId *id)
+{
+	if (input->entity->maker == EA_ID_OF_CLIENT)
+		(void) id_of_field(input, id);
 }
 
 /* -------- targets -------- */
@@ -599,7 +728,7 @@ note_missing(EaInput *input, int field, const EaTarget *target, void *arg)
 	TargetCheck *check = arg;
 
 	if (must_look(input, field, target, check->entity) &&
-		!ea_uuid_is_among(&target->id, &check->seen))
+		!ea_id_is_among(&target->id, &check->seen))
 		ea_errors_add(input->req, EA_ERR_RELATED_NOT_FOUND, EA_AT_POINTER,
 					  input->fields[field].pointer,
 					  EA_NO_SUCH_RESOURCE);
@@ -627,7 +756,7 @@ static void
 check_entity(EaInput *const *inputs, int n, EaEntity *entity)
 {
 	EaRequest  *req = inputs[0]->req;
-	TargetCheck check = {entity};
+	TargetCheck check = {entity, {&entity->key}, {&entity->key}};
 	EaSqlBuf	b;
 	int			alias;
 
@@ -636,16 +765,15 @@ check_entity(EaInput *const *inputs, int n, EaEntity *entity)
 		return;
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
+	ea_sqlbuf_select_id(&b, 0, entity);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
 	if (check.wanted.n == 1)
-		ea_sqlbuf_is(&b, alias, entity->id_column, check.wanted.items);
+		ea_sqlbuf_is_id(&b, alias, entity, check.wanted.items);
 	else
-		ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY",
-						ea_uuid_list(&check.wanted));
+		ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY", &check.wanted);
 	add_lock(&b, entity, &check, alias);
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, &check.seen);
-	ea_uuid_sort(&check.seen);
+	ea_id_sort(&check.seen);
 	each_target(inputs, n, note_missing, &check);
 }
 
@@ -671,7 +799,7 @@ ea_input_targets(EaInput *const *inputs, int n)
 }
 
 void
-ea_input_retarget(EaInput *input, const pg_uuid_t *from, const pg_uuid_t *to)
+ea_input_retarget(EaInput *input, const EaId *from, const EaId *to)
 {
 	for (int i = 0; i < input->entity->nfields; i++)
 	{
@@ -680,7 +808,7 @@ ea_input_retarget(EaInput *input, const pg_uuid_t *from, const pg_uuid_t *to)
 		CHECK_FOR_INTERRUPTS();
 		for (int k = 0; k < in->ntargets; k++)
 		{
-			if (ea_uuid_equal(&in->targets[k].id, from))
+			if (ea_id_equal(&in->targets[k].id, from))
 				in->targets[k].id = *to;
 		}
 	}
@@ -695,5 +823,6 @@ ea_input_value(const EaField *field, const EaInputField *in, int column)
 		return ea_value(type, in->value, in->isnull);
 	if (in->ntargets == 0 || in->targets[0].member != column)
 		return ea_value(type, (Datum) 0, true);
-	return ea_value(type, UUIDPGetDatum(&in->targets[0].id), false);
+	return ea_value(type, ea_id_datum(&field->members[column].key,
+									  &in->targets[0].id), false);
 }

@@ -55,6 +55,8 @@ struct EaInput
 	const EaJson *data;			/* the resource object, NULL: linkage only */
 	const char *pointer;		/* of the resource object: "/data" */
 	const char *operation;		/* of the atomic operation, or NULL */
+	bool		has_id;			/* a client gave one to a new resource */
+	EaId		id;
 	EaJson	   *attributes;		/* objects, or NULL */
 	EaJson	   *relationships;
 	EaInputField *fields;		/* by field index */
@@ -71,7 +73,7 @@ struct EaInput
  * and 409 (type or id differs).
  */
 extern EaInput *ea_input_form(EaRequest *req, EaEntity *entity,
-							  EaOperation op, const pg_uuid_t *id);
+							  EaOperation op, const EaId *id);
 
 /*
  * The same for a resource object that stands elsewhere, whose id has been
@@ -80,6 +82,10 @@ extern EaInput *ea_input_form(EaRequest *req, EaEntity *entity,
 extern EaInput *ea_input_object(EaRequest *req, EaEntity *entity,
 								EaOperation op, const EaJson *data,
 								const char *pointer);
+
+/* That of a new resource; its id is read if the client makes it. */
+extern EaInput *ea_input_added(EaRequest *req, EaEntity *entity,
+							   const EaJson *data, const char *pointer);
 
 /*
  * Read the values.  Every fault is noted; the caller checks for them, and for
@@ -98,9 +104,19 @@ extern void ea_input_refuse(EaRequest *req, const EaField *field,
  */
 extern void ea_input_targets(EaInput *const *inputs, int n);
 
+/*
+ * The id of a new resource, by what the client gave: an id, or the field that
+ * is the key.  The values have been read; faults are noted.  False where the
+ * database makes it.
+ */
+extern bool ea_input_id(EaInput *input, EaId *id);
+
+/* The same once more, as hooks may have set the field. */
+extern void ea_input_take_id(EaInput *input, EaId *id);
+
 /* Targets with one id have another: the resource has got that instead. */
-extern void ea_input_retarget(EaInput *input, const pg_uuid_t *from,
-							  const pg_uuid_t *to);
+extern void ea_input_retarget(EaInput *input, const EaId *from,
+							  const EaId *to);
 
 /* The value that a column of the field is to hold in the row. */
 extern EaValue ea_input_value(const EaField *field, const EaInputField *in,

@@ -7,7 +7,6 @@
 #ifndef EA_LID_H
 #define EA_LID_H
 
-#include "base/uuid.h"
 #include "model/catalog.h"
 #include "request/request.h"
 
@@ -15,16 +14,27 @@ typedef struct EaLid
 {
 	const char *type;
 	const char *lid;
-	pg_uuid_t	id;
+	bool		known;			/* its id is: else when it has been added */
+	EaId		id;
 	int			operation;		/* which defines it */
 } EaLid;
+
+/* A resource that an operation has added. */
+typedef struct EaAdded
+{
+	const EaEntity *entity;
+	EaId		id;
+} EaAdded;
 
 typedef struct EaLids
 {
 	int			n;
 	EaLid	   *items;			/* sorted by type and lid */
 	int			operation;		/* which runs: it may use earlier ones */
-	EaIds		made;			/* ids of resources added so far, ascending */
+	EaIds		made;			/* UUIDs of resources added so far, ascending */
+	int			nadded;
+	int			maxadded;
+	EaAdded    *added;			/* the same of those with other ids */
 } EaLids;
 
 /* Sort the items; returns the operation of a repeated definition, or -1. */
@@ -39,19 +49,23 @@ extern const EaLid *ea_lid_find(const EaLids *lids, const char *type,
  * at pointer, and returns false, for one that is no string, unknown, of
  * another type, or not defined yet.
  */
-extern bool ea_lid_resolve(EaRequest *req, const char *type,
+extern bool ea_lid_resolve(EaRequest *req, const EaEntity *entity,
 						   const EaJson *lid, const char *pointer,
-						   pg_uuid_t *id);
+						   EaId *id);
 
 /* An earlier operation of this request added the resource. */
 extern bool ea_lid_made(EaRequest *req, EaEntity *entity,
-						const pg_uuid_t *id);
+						const EaId *id);
 
 /* Note that the running operation adds a resource. */
-extern void ea_lid_add_made(EaLids *lids, const pg_uuid_t *id);
+extern void ea_lid_add_made(EaLids *lids, const EaId *id);
+
+/* It has got its id, which was not known before; lid may be NULL. */
+extern void ea_lid_know(EaLids *lids, const EaEntity *entity,
+						const char *lid, const EaId *id);
 
 /* It has got another id: local ids stand for that from now on. */
-extern void ea_lid_change(EaLids *lids, const pg_uuid_t *from,
-						  const pg_uuid_t *to);
+extern void ea_lid_change(EaLids *lids, const EaId *from,
+						  const EaId *to);
 
 #endif							/* EA_LID_H */

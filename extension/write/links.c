@@ -25,6 +25,24 @@ add_author(EaSqlBuf *b, StringInfo set, const EaField *field)
 									 !known));
 }
 
+/*
+ * One that is set to what it is.  A column that the database fills, as an
+ * identity, may take no value.
+ */
+static const char *
+any_column(const EaEntity *entity)
+{
+	for (int i = 0; entity->maker == EA_ID_OF_DATABASE &&
+		 i < entity->nfields; i++)
+	{
+		const EaField *field = &entity->fields[i];
+
+		if (field->ncolumns > 0 && !ea_catalog_is_filled(field))
+			return field->columns[0].name;
+	}
+	return entity->id_column;
+}
+
 void
 ea_links_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity)
 {
@@ -45,8 +63,11 @@ ea_links_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity)
 
 	/* an existing table may have no column for a change */
 	if (set->len == 0)
-		ea_text_format(set, "%s = t%d.%s", entity->id_column,
-						 b->nrelations, entity->id_column);
+	{
+		const char *column = any_column(entity);
+
+		ea_text_format(set, "%s = t%d.%s", column, b->nrelations, column);
+	}
 }
 
 /*
@@ -57,21 +78,24 @@ typedef struct Change
 {
 	EaRequest  *req;
 	EaField    *field;
-	const pg_uuid_t *id;
+	const EaId *id;
 	const EaInputField *in;
 	const char *leaving;		/* "= ANY" or "<> ALL"; NULL: put in */
 	EaWriteMoved *moved;
 } Change;
 
-static Datum
-target_array(const Change *change)
+static const EaIds *
+target_list(const Change *change)
 {
 	const EaInputField *in = change->in;
-	pg_uuid_t  *ids = palloc(in->ntargets * sizeof(pg_uuid_t));
+	EaIds	   *ids = palloc(sizeof(EaIds));
 
+	ids->key = &ea_catalog_target(change->field, 0)->key;
+	ids->n = ids->max = in->ntargets;
+	ids->items = palloc(Max(in->ntargets, 1) * sizeof(EaId));
 	for (int i = 0; i < in->ntargets; i++)
-		ids[i] = in->targets[i].id;
-	return ea_uuid_array(ids, in->ntargets);
+		ids->items[i] = in->targets[i].id;
+	return ids;
 }
 
 static EaIds *
@@ -95,23 +119,24 @@ add_joined(EaSqlBuf *b, int alias, void *arg)
 	int			join;
 
 	ea_sqlbuf_among(b, alias, id_column, leaving ? change->leaving : "= ANY",
-					target_array(change));
+					target_list(change));
 	ea_sqlbuf_addf(b, " AND %sEXISTS (SELECT 1", leaving ? "" : "NOT ");
 	join = ea_sqlbuf_join_from(b, field);
 	ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", join, field->join_far, alias,
 				   id_column);
-	ea_sqlbuf_is(b, join, field->join_near, change->id);
+	ea_sqlbuf_is(b, join, field->join_near, &field->entity->key, change->id);
 	ea_sqlbuf_add(b, ")");
 }
 
 static void
 add_new_links(EaSqlBuf *b, const Change *change, const EaRulesHeld *held)
 {
+	const EaIds *far = held->asked ? &held->rows : target_list(change);
+
 	ea_sqlbuf_join_insert(b, change->field);
-	ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(change->id), false);
+	ea_sqlbuf_id(b, &change->field->entity->key, change->id);
 	ea_sqlbuf_add(b, ", pg_catalog.unnest(");
-	ea_sqlbuf_value(b, UUIDARRAYOID, held->asked ? ea_uuid_list(&held->rows)
-					: target_array(change), false);
+	ea_sqlbuf_value(b, far->key->type->array_oid, ea_id_list(far), false);
 	ea_sqlbuf_add(b, ")");
 	ea_sqlbuf_join_conflict(b, change->field);
 }
@@ -125,9 +150,9 @@ add_old_links(EaSqlBuf *b, int alias, const Change *change,
 	EaEntity   *target = ea_catalog_target(field, 0);
 	int			far;
 
-	ea_sqlbuf_is(b, alias, field->join_near, change->id);
+	ea_sqlbuf_is(b, alias, field->join_near, &field->entity->key, change->id);
 	ea_sqlbuf_among(b, alias, field->join_far, change->leaving,
-					target_array(change));
+					target_list(change));
 	ea_write_policy_only_held(b, alias, field->join_far, held);
 	if (!ea_sqlbuf_hides_rows(change->req, target))
 		return;
@@ -143,11 +168,7 @@ add_old_links(EaSqlBuf *b, int alias, const Change *change,
 static void
 check_put_in(EaSqlBuf *found, const Change *change)
 {
-	EaIds		ids = {0};
-
-	for (int i = 0; i < change->in->ntargets; i++)
-		*EA_GROW(&ids) = change->in->targets[i].id;
-	ea_written_all(found, change->field->entity, &ids);
+	ea_written_all(found, change->field->entity, target_list(change));
 }
 
 /* The links are as they were to be. */
@@ -160,7 +181,8 @@ check_joined(const Change *change, const EaRulesHeld *held)
 
 	ea_sqlbuf_init(&b, change->req);
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, field->join_far, UUIDOID);
+	ea_sqlbuf_select(&b, 0, field->join_far,
+					 ea_catalog_target(field, 0)->key.type->oid);
 	alias = ea_sqlbuf_join_from(&b, field);
 	if (change->leaving != NULL)
 	{
@@ -168,9 +190,9 @@ check_joined(const Change *change, const EaRulesHeld *held)
 		ea_written_none(&b, field->entity);
 		return;
 	}
-	ea_sqlbuf_is(&b, alias, field->join_near, change->id);
-	ea_sqlbuf_among(&b, alias, field->join_far, "= ANY",
-					target_array(change));
+	ea_sqlbuf_is(&b, alias, field->join_near, &field->entity->key,
+				 change->id);
+	ea_sqlbuf_among(&b, alias, field->join_far, "= ANY", target_list(change));
 	check_put_in(&b, change);
 }
 
@@ -214,14 +236,15 @@ add_members(EaSqlBuf *b, int alias, void *arg)
 
 	if (change->leaving != NULL)
 	{
-		ea_sqlbuf_is(b, alias, column, change->id);
+		ea_sqlbuf_is(b, alias, column, &change->field->entity->key,
+					 change->id);
 		ea_sqlbuf_among(b, alias, id_column, change->leaving,
-						target_array(change));
+					target_list(change));
 		return;
 	}
-	ea_sqlbuf_among(b, alias, id_column, "= ANY", target_array(change));
+	ea_sqlbuf_among(b, alias, id_column, "= ANY", target_list(change));
 	ea_sqlbuf_addf(b, " AND t%d.%s IS DISTINCT FROM ", alias, column);
-	ea_sqlbuf_value(b, UUIDOID, UUIDPGetDatum(change->id), false);
+	ea_sqlbuf_id(b, &change->field->entity->key, change->id);
 }
 
 /* A required reference cannot be taken from a member. */
@@ -252,14 +275,15 @@ static void
 set_columns(EaSqlBuf *b, StringInfo set, const Change *change, EaField *owner)
 {
 	const char *column = change->field->members[0].column;
+	const EaIdKey *key = &change->field->members[0].key;
 
 	initStringInfo(set);
 	if (change->leaving != NULL)
 		ea_text_format(set, "%s = NULL", column);
 	else
 		ea_text_format(set, "%s = $%d", column,
-						 ea_sqlbuf_param(b, UUIDOID, UUIDPGetDatum(change->id),
-										 false));
+						 ea_sqlbuf_param(b, key->type->oid,
+										 ea_id_datum(key, change->id), false));
 	for (int m = 0; change->leaving == NULL && m < owner->nmembers; m++)
 	{
 		if (strcmp(owner->members[m].column, column) != 0)
@@ -278,7 +302,7 @@ check_columns(const Change *change, const EaRulesHeld *held)
 
 	ea_sqlbuf_init(&b, change->req);
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, target->id_column, UUIDOID);
+	ea_sqlbuf_select_id(&b, 0, target);
 	alias = ea_sqlbuf_from(&b, target, leaving ? EA_OP_READ : EA_OP_DELETE);
 	if (leaving)
 	{
@@ -288,8 +312,9 @@ check_columns(const Change *change, const EaRulesHeld *held)
 		return;
 	}
 	ea_sqlbuf_among(&b, alias, target->id_column, "= ANY",
-					target_array(change));
-	ea_sqlbuf_is(&b, alias, change->field->members[0].column, change->id);
+					target_list(change));
+	ea_sqlbuf_is(&b, alias, change->field->members[0].column,
+				 &change->field->entity->key, change->id);
 	check_put_in(&b, change);
 }
 
@@ -299,7 +324,7 @@ change_columns(Change *change)
 	EaRequest  *req = change->req;
 	EaEntity   *target = ea_catalog_target(change->field, 0);
 	EaField    *owner = ea_catalog_mirrored(change->field);
-	const pg_uuid_t *after = change->leaving == NULL ? change->id : NULL;
+	const EaId *after = change->leaving == NULL ? change->id : NULL;
 	EaWriteOwners *owners = NULL;
 	EaRulesHeld held;
 	StringInfoData set;
@@ -327,7 +352,7 @@ change_columns(Change *change)
 	add_members(&b, alias, change);
 	ea_write_policy_only_held(&b, alias, target->id_column, &held);
 	ea_changes_only_owners(&b, alias, owners);
-	ea_changes_run_owners(&b, alias, owners, change->field->entity->type,
+	ea_changes_run_owners(&b, alias, owners, change->field->entity,
 						  after, moved_ids(change));
 	if (ea_written_asks(&b))
 		check_columns(change, &held);
@@ -357,9 +382,11 @@ put_in(Change *change)
 
 void
 ea_links_write(EaRequest *req, EaWriteLinks how, EaField *field,
-			   const EaInputField *in, const pg_uuid_t *id)
+			   const EaInputField *in, const EaId *id)
 {
-	Change		change = {req, field, id, in, NULL, ea_changes_moved(req)};
+	Change		change = {
+		req, field, id, in, NULL, ea_changes_moved(req, field)
+	};
 
 	if (how == EA_LINKS_REPLACE || how == EA_LINKS_REMOVE)
 	{

@@ -16,7 +16,7 @@
  * left alone.  Throws 400 when a member would lose a required relationship.
  */
 extern void ea_links_write(EaRequest *req, EaWriteLinks how, EaField *field,
-						   const EaInputField *in, const pg_uuid_t *id);
+						   const EaInputField *in, const EaId *id);
 
 /*
  * `, updated_at = $n` and, for locking entities, `, version = version + 1`:

@@ -37,11 +37,11 @@ answer_version(EaRequest *req, int64 version)
 
 /* The resource itself was written: its time and version.  It is held. */
 static void
-touch_row(EaRequest *req, const pg_uuid_t *id)
+touch_row(EaRequest *req, const EaId *id)
 {
 	EaEntity   *entity = req->entity;
-	pg_uuid_t	first = *id;
-	const EaIds ids = {1, 1, &first};
+	EaId		first = *id;
+	const EaIds ids = {&entity->key, 1, 1, &first};
 	StringInfoData set;
 	EaSqlBuf	b;
 	int64		version = 0;
@@ -52,7 +52,7 @@ touch_row(EaRequest *req, const pg_uuid_t *id)
 	ea_sqlbuf_init(&b, req);
 	ea_links_touch(&b, &set, entity);
 	alias = ea_sqlbuf_update(&b, entity, set.data, EA_OP_DELETE);
-	ea_sqlbuf_is(&b, alias, entity->id_column, id);
+	ea_sqlbuf_is_id(&b, alias, entity, id);
 	if (!entity->locking)
 	{
 		ea_written_run(&b, entity, true, 1, NULL, NULL);
@@ -71,7 +71,7 @@ touch_row(EaRequest *req, const pg_uuid_t *id)
 /* Members that are kept elsewhere than in the row. */
 static void
 change_members(EaRequest *req, EaWriteLinks verb,
-			   const EaInputField *in, const pg_uuid_t *id)
+			   const EaInputField *in, const EaId *id)
 {
 	static const char *const actions[] = {
 		[EA_LINKS_FIRST] = EA_AUDIT_RELATIONSHIP_ADD,
@@ -81,13 +81,13 @@ change_members(EaRequest *req, EaWriteLinks verb,
 	};
 
 	if (ea_audit_entities(req))
-		ea_audit_open(req, actions[verb], req->entity->type, id);
+		ea_audit_open(req, actions[verb], req->entity, id);
 	ea_links_write(req, verb, req->field, in, id);
 }
 
 void
 ea_relationship_write(EaRequest *req, EaWriteLinks verb,
-					  EaInput *input, const pg_uuid_t *id,
+					  EaInput *input, const EaId *id,
 					  const EaIfMatch *match)
 {
 	EaField    *field = req->field;
@@ -122,7 +122,7 @@ handle_write(EaRequest *req, EaWriteLinks verb)
 {
 	EaIfMatch	match;
 	EaInput    *input;
-	pg_uuid_t	id;
+	EaId		id;
 
 	ea_related_require(req);
 	ea_relationship_check_verb(req, verb);

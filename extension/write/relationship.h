@@ -23,7 +23,7 @@ extern void ea_relationship_check_verb(EaRequest *req,
  * 404, 412, and the faults of the change itself.
  */
 extern void ea_relationship_write(EaRequest *req, EaWriteLinks verb,
-								  EaInput *input, const pg_uuid_t *id,
+								  EaInput *input, const EaId *id,
 								  const EaIfMatch *match);
 
 #endif							/* EA_RELATIONSHIP_H */

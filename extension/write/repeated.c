@@ -139,7 +139,7 @@ stored_row(void *arg, TupleTableSlot *slot)
 
 /* Read the attributes, and hold the row in any case. */
 static void
-compare_row(EaInput *input, Comparison *comparison, const pg_uuid_t *id)
+compare_row(EaInput *input, Comparison *comparison, const EaId *id)
 {
 	EaEntity   *entity = input->entity;
 	EaSqlBuf	b;
@@ -147,11 +147,11 @@ compare_row(EaInput *input, Comparison *comparison, const pg_uuid_t *id)
 
 	ea_sqlbuf_init(&b, input->req);
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
+	ea_sqlbuf_select_id(&b, 0, entity);
 	for (int i = 0; i < comparison->n; i++)
 		ea_sqlbuf_select_field(&b, 0, comparison->items[i].field);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_is(&b, alias, entity->id_column, id);
+	ea_sqlbuf_is_id(&b, alias, entity, id);
 	ea_sqlbuf_add(&b, " FOR UPDATE");
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, stored_row, comparison);
 }
@@ -227,8 +227,12 @@ read_target(EaInput *input, EaField *field, const EaJson *json,
 	if (target->member == field->nmembers)
 		return false;
 	if (id != NULL)
-		return ea_uuid_parse(id, strlen(id), &target->id);
-	if (req->lids != NULL && ea_lid_resolve(req, type, lid, "", &target->id))
+		return ea_id_parse(req,
+						   &ea_catalog_target(field, target->member)->key,
+						   id, strlen(id), &target->id);
+	if (req->lids != NULL &&
+		ea_lid_resolve(req, ea_catalog_target(field, target->member), lid, "",
+					   &target->id))
 		return true;
 	req->nproblems = nproblems;
 	return false;
@@ -295,7 +299,7 @@ is_repeated_link(void *arg, EaField *field)
 
 /* The resource as the caller is shown it, without its attributes; or NULL. */
 static EaResource *
-read_links(EaInput *input, const pg_uuid_t *id, bool all)
+read_links(EaInput *input, const EaId *id, bool all)
 {
 	EaDocument *doc = ea_document_create(input->req, NULL, input->entity,
 										 EA_EXEC_WRITE);
@@ -407,7 +411,7 @@ check_odd(EaInput *input, const Comparison *comparison)
 }
 
 void
-ea_repeated_check(EaInput *input, const pg_uuid_t *id)
+ea_repeated_check(EaInput *input, const EaId *id)
 {
 	Comparison	comparison = {input->req};
 	EaResource *resource = NULL;

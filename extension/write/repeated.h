@@ -13,6 +13,6 @@
  * is held then; where there are none, nothing is done.  A row that the caller
  * does not see has no value.
  */
-extern void ea_repeated_check(EaInput *input, const pg_uuid_t *id);
+extern void ea_repeated_check(EaInput *input, const EaId *id);
 
 #endif							/* EA_REPEATED_H */

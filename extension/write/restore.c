@@ -61,7 +61,7 @@ root_row(void *arg, TupleTableSlot *slot)
 
 /* The deleted row that the request names, if the caller may see it; or 404. */
 static void
-hold_root(Restore *r, const pg_uuid_t *id, const EaIfMatch *match)
+hold_root(Restore *r, const EaId *id, const EaIfMatch *match)
 {
 	EaEntity   *entity = r->entity;
 	EaSqlBuf	b;
@@ -77,7 +77,7 @@ hold_root(Restore *r, const pg_uuid_t *id, const EaIfMatch *match)
 		ea_sqlbuf_add(&b, ", 0::pg_catalog.int8");
 	ea_sqlbuf_reads(&b, INT8OID);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_is(&b, alias, entity->id_column, id);
+	ea_sqlbuf_is_id(&b, alias, entity, id);
 	ea_sqlbuf_add(&b, " FOR UPDATE");
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, root_row, r) == 0)
 		ea_errors_not_found(r->req);
@@ -103,6 +103,7 @@ strand_of(Restore *r, EaEntity *entity, bool make)
 		return NULL;
 	strand = palloc0(sizeof(Strand));
 	strand->entity = entity;
+	strand->all.key = strand->fresh.key = &entity->key;
 	r->strands = lappend(r->strands, strand);
 	return strand;
 }
@@ -117,28 +118,28 @@ add_rows(Restore *r, EaEntity *entity, const EaIds *ids)
 	for (int i = 0; i < ids->n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!ea_uuid_is_among(&ids->items[i], &strand->all))
+		if (!ea_id_is_among(&ids->items[i], &strand->all))
 			*EA_GROW(&strand->fresh) = ids->items[i];
 	}
 	for (int i = before; i < strand->fresh.n; i++)
 		*EA_GROW(&strand->all) = strand->fresh.items[i];
-	ea_uuid_sort(&strand->all);
+	ea_id_sort(&strand->all);
 }
 
 /* The rows that this column took along with those of an entity. */
 static void
 pull_rows(Restore *r, EaEntity *child, const char *column, const EaIds *by)
 {
-	EaIds		found = {0};
+	EaIds		found = {&child->key};
 	EaSqlBuf	b;
 	int			alias;
 
 	ea_sqlbuf_init(&b, r->req);
 	b.deleted_too = true;
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, child->id_column, UUIDOID);
+	ea_sqlbuf_select_id(&b, 0, child);
 	alias = ea_sqlbuf_from(&b, child, EA_OP_DELETE);
-	ea_sqlbuf_among(&b, alias, column, "= ANY", ea_uuid_list(by));
+	ea_sqlbuf_among(&b, alias, column, "= ANY", by);
 	ea_deletion_mark_same(&b, child, alias, &r->deletion);
 	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s FOR UPDATE", alias, child->id_column);
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, &found);
@@ -183,7 +184,7 @@ gather_rows(Restore *r)
 
 			if (fresh.n == 0)
 				continue;
-			memset(&strand->fresh, 0, sizeof(EaIds));
+			strand->fresh = (EaIds) {&strand->entity->key};
 			pull_all(r, strand->entity, &fresh);
 			found = true;
 		}
@@ -197,7 +198,7 @@ gather_rows(Restore *r)
  * too.
  */
 static void
-find_targets(Restore *r, const Strand *strand, const char *column,
+find_targets(Restore *r, const Strand *strand, const EaMember *member,
 			 EaEntity *target, EaIds *ids)
 {
 	const Strand *back = strand_of(r, target, false);
@@ -208,16 +209,16 @@ find_targets(Restore *r, const Strand *strand, const char *column,
 	ea_sqlbuf_init(&b, r->req);
 	b.deleted_too = true;
 	ea_sqlbuf_add(&b, "SELECT DISTINCT ");
-	ea_sqlbuf_select(&b, 0, column, UUIDOID);
+	ea_sqlbuf_select(&b, 0, member->column, member->key.type->oid);
 	alias = ea_sqlbuf_from(&b, strand->entity, EA_OP_DELETE);
 	ea_sqlbuf_among(&b, alias, strand->entity->id_column, "= ANY",
-					ea_uuid_list(&strand->all));
-	ea_sqlbuf_addf(&b, " AND t%d.%s IS NOT NULL", alias, column);
+					&strand->all);
+	ea_sqlbuf_addf(&b, " AND t%d.%s IS NOT NULL", alias, member->column);
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, ids);
 	for (int i = 0; i < ids->n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (back == NULL || !ea_uuid_is_among(&ids->items[i], &back->all))
+		if (back == NULL || !ea_id_is_among(&ids->items[i], &back->all))
 			ids->items[n++] = ids->items[i];
 	}
 	ids->n = n;
@@ -227,23 +228,23 @@ find_targets(Restore *r, const Strand *strand, const char *column,
 static void
 hold_targets(Restore *r, EaEntity *target, EaIds *ids)
 {
-	EaIds		live = {0};
+	EaIds		live = {&target->key};
 	EaSqlBuf	b;
 	int			alias;
 	int			n = 0;
 
 	ea_sqlbuf_init(&b, r->req);
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, target->id_column, UUIDOID);
+	ea_sqlbuf_select_id(&b, 0, target);
 	alias = ea_sqlbuf_from(&b, target, EA_OP_DELETE);
-	ea_sqlbuf_among(&b, alias, target->id_column, "= ANY", ea_uuid_list(ids));
+	ea_sqlbuf_among(&b, alias, target->id_column, "= ANY", ids);
 	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s FOR SHARE", alias,
 				   target->id_column);
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, &live);
-	ea_uuid_sort(&live);
+	ea_id_sort(&live);
 	for (int i = 0; i < ids->n; i++)
 	{
-		if (!ea_uuid_is_among(&ids->items[i], &live))
+		if (!ea_id_is_among(&ids->items[i], &live))
 			ids->items[n++] = ids->items[i];
 	}
 	ids->n = n;
@@ -265,8 +266,8 @@ add_cleared(EaSqlBuf *b, const Strand *strand, int alias, const char *column,
 			const EaIds *gone)
 {
 	ea_sqlbuf_among(b, alias, strand->entity->id_column, "= ANY",
-					ea_uuid_list(&strand->all));
-	ea_sqlbuf_among(b, alias, column, "= ANY", ea_uuid_list(gone));
+					&strand->all);
+	ea_sqlbuf_among(b, alias, column, "= ANY", gone);
 }
 
 /*
@@ -320,12 +321,12 @@ check_references(Restore *r, const Strand *strand)
 			 m++)
 		{
 			EaEntity   *target = ea_catalog_target(field, m);
-			EaIds		ids = {0};
+			EaIds		ids = {&field->members[m].key};
 
 			CHECK_FOR_INTERRUPTS();
 			if (!target->soft_delete)
 				continue;
-			find_targets(r, strand, field->members[m].column, target, &ids);
+			find_targets(r, strand, &field->members[m], target, &ids);
 			if (ids.n > 0)
 				hold_targets(r, target, &ids);
 			if (ids.n == 0)
@@ -360,8 +361,7 @@ bring_back(Restore *r, const Strand *strand)
 	b.deleted_too = true;
 	ea_links_touch(&b, &set, entity);
 	alias = ea_sqlbuf_update(&b, entity, set.data, EA_OP_DELETE);
-	ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY",
-					ea_uuid_list(&strand->all));
+	ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY", &strand->all);
 	if (ea_audit_entities(r->req))
 	{
 		ea_changes_deleted(&b, &restored, alias);
@@ -372,11 +372,11 @@ bring_back(Restore *r, const Strand *strand)
 }
 
 static void
-restore_resource(EaRequest *req, EaEntity *entity, const pg_uuid_t *id,
+restore_resource(EaRequest *req, EaEntity *entity, const EaId *id,
 				 const EaIfMatch *match)
 {
-	pg_uuid_t	first = *id;
-	EaIds		ids = {1, 1, &first};
+	EaId		first = *id;
+	EaIds		ids = {&entity->key, 1, 1, &first};
 	Restore		r = {req, NIL, entity};
 	ListCell   *cell;
 
@@ -397,7 +397,7 @@ ea_restore_resource(EaRequest *req)
 	EaDocument *doc = ea_document_create(req, query, entity, EA_EXEC_WRITE);
 	EaRowSink	sink = {doc, ea_shape_find(doc, entity)};
 	EaIfMatch	match = {0};
-	pg_uuid_t	id;
+	EaId		id;
 
 	if (req->body_len > 0)
 		ea_errors_throw(req, EA_ERR_INVALID_DOCUMENT, EA_AT_NONE, NULL,

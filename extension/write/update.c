@@ -51,13 +51,13 @@ set_field(EaSqlBuf *b, StringInfo set, const EaField *field,
 
 /* A row has come back, and it is the one that was to be written. */
 static bool
-is_row_set(const EaEntity *entity, const EaRowSink *sink, const pg_uuid_t *id,
+is_row_set(const EaEntity *entity, const EaRowSink *sink, const EaId *id,
 		   uint64 n)
 {
 	if (n == 0)
 		return false;
 	if (n > 1 || (sink != NULL &&
-				  !ea_uuid_equal(&ea_document_last(sink->doc)->id, id)))
+				  !ea_id_equal(&ea_document_last(sink->doc)->id, id)))
 		ea_written_refuse(entity->table);
 	return true;
 }
@@ -67,7 +67,7 @@ is_row_set(const EaEntity *entity, const EaRowSink *sink, const pg_uuid_t *id,
  * visible, of another version, or not holding any more what it held before.
  */
 static bool
-set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
+set_row(EaInput *input, EaRowSink *sink, const EaId *id,
 		const EaIfMatch *match, EaWriteBefore *before, int64 *version)
 {
 	EaEntity   *entity = input->entity;
@@ -86,7 +86,7 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 	}
 	ea_links_touch(&b, &set, entity);
 	alias = ea_sqlbuf_update(&b, entity, set.data, EA_OP_UPDATE);
-	ea_sqlbuf_is(&b, alias, entity->id_column, id);
+	ea_sqlbuf_is_id(&b, alias, entity, id);
 	if (match->given && !match->any)
 	{
 		ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias,
@@ -117,7 +117,7 @@ set_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 
 /* The same, with what the row holds before read where that has to be. */
 static bool
-set_read_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
+set_read_row(EaInput *input, EaRowSink *sink, const EaId *id,
 			 const EaIfMatch *match, EaWriteBefore *before, int64 *version)
 {
 	bool		done = set_row(input, sink, id, match, before, version);
@@ -131,7 +131,7 @@ set_read_row(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 }
 
 int64
-ea_update_set(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
+ea_update_set(EaInput *input, EaRowSink *sink, const EaId *id,
 			  const EaIfMatch *match)
 {
 	EaEntity   *entity = input->entity;
@@ -153,7 +153,7 @@ ea_update_set(EaInput *input, EaRowSink *sink, const pg_uuid_t *id,
 
 void
 ea_update_apply(EaInput *input, EaRowSink *sink,
-				const pg_uuid_t *id, const EaIfMatch *match)
+				const EaId *id, const EaIfMatch *match)
 {
 	EaRequest  *req = input->req;
 	EaEntity   *entity = input->entity;
@@ -194,7 +194,7 @@ ea_update_resource(EaRequest *req)
 	EaRowSink	sink = {doc, ea_shape_find(doc, entity)};
 	EaInput    *input;
 	EaIfMatch	match;
-	pg_uuid_t	id;
+	EaId		id;
 
 	ea_resource_path_id(req, &id);
 	input = ea_input_form(req, entity, EA_OP_UPDATE, &id);

@@ -20,14 +20,14 @@ extern void ea_update_resource(EaRequest *req);
  * a locking entity.
  */
 extern int64 ea_update_set(EaInput *input, EaRowSink *sink,
-						   const pg_uuid_t *id, const EaIfMatch *match);
+						   const EaId *id, const EaIfMatch *match);
 
 /*
  * The whole of an update once its form has been read: values, the row, what
  * is kept elsewhere, and the document.
  */
 extern void ea_update_apply(EaInput *input, EaRowSink *sink,
-							const pg_uuid_t *id,
+							const EaId *id,
 							const EaIfMatch *match);
 
 #endif							/* EA_UPDATE_H */

@@ -30,7 +30,8 @@ input_value(void *arg, EaField *field, Datum *value, bool *isnull)
 	else
 	{
 		*isnull = in->ntargets == 0;
-		*value = *isnull ? (Datum) 0 : UUIDPGetDatum(&in->targets[0].id);
+		*value = *isnull ? (Datum) 0 : 
+			ea_id_datum(&field->members[0].key, &in->targets[0].id);
 	}
 	return true;
 }
@@ -73,7 +74,7 @@ ea_write_policy_ask(EaRequest *req, EaEntity *entity, EaOperation op)
 
 void
 ea_write_policy_check_row(EaRequest *req, EaEntity *entity, EaOperation op,
-						  const pg_uuid_t *id, EaInput *input)
+						  const EaId *id, EaInput *input)
 {
 	EaPolicyInput values = {input_value, input};
 	EaSqlBuf	b;
@@ -84,7 +85,7 @@ ea_write_policy_check_row(EaRequest *req, EaEntity *entity, EaOperation op,
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT 1");
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
-	ea_sqlbuf_is(&b, alias, entity->id_column, id);
+	ea_sqlbuf_is_id(&b, alias, entity, id);
 	ea_sqlbuf_add(&b, " AND ");
 	ea_policy_sql_write(&b, entity, alias, op, input == NULL ? NULL : &values);
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) == 0)
@@ -95,7 +96,7 @@ ea_write_policy_check_row(EaRequest *req, EaEntity *entity, EaOperation op,
 typedef struct Reference
 {
 	EaField    *owner;
-	const pg_uuid_t *id;		/* NULL: it is cleared */
+	const EaId *id;		/* NULL: it is cleared */
 } Reference;
 
 static bool
@@ -106,7 +107,8 @@ reference_value(void *arg, EaField *field, Datum *value, bool *isnull)
 	if (field != reference->owner)
 		return false;
 	*isnull = reference->id == NULL;
-	*value = *isnull ? (Datum) 0 : UUIDPGetDatum(reference->id);
+	*value = *isnull ? (Datum) 0 : 
+		ea_id_datum(&field->members[0].key, reference->id);
 	return true;
 }
 
@@ -123,7 +125,7 @@ lock_members(EaRequest *req, EaEntity *entity, const char *lock,
 
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, entity->id_column, UUIDOID);
+	ea_sqlbuf_select_id(&b, 0, entity);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
 	add(&b, alias, arg);
 	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s %s", alias, entity->id_column, lock);
@@ -135,12 +137,12 @@ ea_write_policy_only_held(EaSqlBuf *b, int alias, const char *column,
 						  const EaRulesHeld *held)
 {
 	if (held->asked)
-		ea_sqlbuf_among(b, alias, column, "= ANY", ea_uuid_list(&held->rows));
+		ea_sqlbuf_among(b, alias, column, "= ANY", &held->rows);
 }
 
 void
 ea_write_policy_hold_members(EaRequest *req, EaField *owner,
-							 const pg_uuid_t *id, const char *lock,
+							 const EaId *id, const char *lock,
 							 EaRulesRows add, void *arg, EaRulesHeld *held)
 {
 	EaEntity   *entity = owner->entity;
@@ -150,6 +152,7 @@ ea_write_policy_hold_members(EaRequest *req, EaField *owner,
 	int			alias;
 
 	memset(held, 0, sizeof(*held));
+	held->rows.key = &entity->key;
 	held->asked = ea_write_policy_ask(req, entity, EA_OP_UPDATE);
 	if (!held->asked)
 		return;

@@ -27,7 +27,7 @@ extern bool ea_write_policy_ask(EaRequest *req, EaEntity *entity,
  * what an update sets, or NULL when that is not sound.
  */
 extern void ea_write_policy_check_row(EaRequest *req, EaEntity *entity,
-									  EaOperation op, const pg_uuid_t *id,
+									  EaOperation op, const EaId *id,
 									  EaInput *input);
 
 /* Rows of an entity that are locked and have been judged. */
@@ -48,7 +48,7 @@ typedef struct EaRulesHeld
 typedef void (*EaRulesRows) (EaSqlBuf *b, int alias, void *arg);
 
 extern void ea_write_policy_hold_members(EaRequest *req, EaField *owner,
-										 const pg_uuid_t *id, const char *lock,
+										 const EaId *id, const char *lock,
 										 EaRulesRows add, void *arg,
 										 EaRulesHeld *held);
 

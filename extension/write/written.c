@@ -35,14 +35,14 @@ ea_written_none(EaSqlBuf *left, const EaEntity *entity)
 void
 ea_written_all(EaSqlBuf *found, const EaEntity *entity, const EaIds *ids)
 {
-	EaIds		there = {0};
+	EaIds		there = {ids->key};
 
 	ea_sqlbuf_run_ids(found, EA_EXEC_WRITE, &there);
-	ea_uuid_sort(&there);
+	ea_id_sort(&there);
 	for (int i = 0; i < ids->n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!ea_uuid_is_among(&ids->items[i], &there))
+		if (!ea_id_is_among(&ids->items[i], &there))
 			ea_written_refuse(entity->table);
 	}
 }
@@ -56,9 +56,9 @@ select_ids(EaSqlBuf *b, EaRequest *req, EaEntity *entity, const EaIds *ids)
 	ea_sqlbuf_init(b, req);
 	b->deleted_too = true;
 	ea_sqlbuf_add(b, "SELECT ");
-	ea_sqlbuf_select(b, 0, entity->id_column, UUIDOID);
+	ea_sqlbuf_select_id(b, 0, entity);
 	alias = ea_sqlbuf_from(b, entity, EA_OP_DELETE);
-	ea_sqlbuf_among(b, alias, entity->id_column, "= ANY", ea_uuid_list(ids));
+	ea_sqlbuf_among(b, alias, entity->id_column, "= ANY", ids);
 	return alias;
 }
 

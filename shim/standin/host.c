@@ -35,6 +35,15 @@ ea_host_is_ours(const char *schema, const char *table)
 	return false;
 }
 
+/* Nor of what type its columns are. */
+void
+ea_host_column(const char *schema, const char *table, const char *name,
+			   EaHostColumn *column)
+{
+	memset(column, 0, sizeof(*column));
+	column->policy = EA_POLICY_ANY;
+}
+
 void
 standin_host_fail(const char *why)
 {
