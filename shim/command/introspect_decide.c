@@ -250,7 +250,7 @@ shape_fault(const struct introspect_table *table,
 /* Why it is no id yet, or NULL. */
 static const char *
 part_fault(const struct introspect_table *table,
-		   const struct introspect_key *key)
+		   const struct introspect_key *key, bool pool)
 {
 	if (key->count > 1 && !introspect_serves(SERVED_KEYS_OF_SEVERAL))
 		return introspect_lacks(SERVED_KEYS_OF_SEVERAL);
@@ -258,9 +258,12 @@ part_fault(const struct introspect_table *table,
 	{
 		const struct introspect_column *column =
 			&table->columns[key->columns[i]];
-		int			construct = constructs_of_parts[
-			introspect_type_part(column->field_type)];
+		int			part = introspect_type_part(column->field_type);
+		int			construct = constructs_of_parts[part];
 
+		if (pool && part != PART_UUID &&
+			!introspect_serves(SERVED_TENANT_COLUMN))
+			return "with tenants, only keys of a uuid are served yet";
 		if (construct >= 0 && !introspect_serves(construct))
 			return introspect_lacks(construct);
 	}
@@ -297,7 +300,7 @@ has_tenant_in_front(const struct introspect_table *table,
  * Returns why there is none.
  */
 static const char *
-choose_key(struct memory *memory, struct introspect_table *table)
+choose_key(struct memory *memory, struct introspect_table *table, bool pool)
 {
 	const char *why_not = introspect_no_key;
 
@@ -324,7 +327,7 @@ choose_key(struct memory *memory, struct introspect_table *table)
 			continue;
 		}
 		table->key = key;
-		return part_fault(table, key);
+		return part_fault(table, key, pool);
 	}
 	return why_not;
 }
@@ -395,7 +398,8 @@ introspect_decide_tables(struct introspect_catalog *catalog,
 		if (table->why_not == NULL)
 			table->why_not = find_tenant(table, options->tenant);
 		if (table->why_not == NULL)
-			table->why_not = choose_key(catalog->memory, table);
+			table->why_not = choose_key(catalog->memory, table,
+										options->tenant != NULL);
 		if (table->why_not == NULL)
 			mark_key(table);
 	}

@@ -172,9 +172,12 @@ reference_fault(struct introspect_reference *reference, bool pool)
 			return "the column leads elsewhere already";
 		if (reference->from[i] == table->tenant)
 			return "the column is the tenant";
-		if (column->is_part && table->key->count == 1 &&
-			!introspect_serves(SERVED_REFERRING_KEYS))
+		if (!column->is_part || table->key->count > 1)
+			continue;
+		if (!introspect_serves(SERVED_REFERRING_KEYS))
 			return introspect_lacks(SERVED_REFERRING_KEYS);
+		if (pool && !introspect_serves(SERVED_TENANT_COLUMN))
+			return "with tenants, no reference is the key yet";
 	}
 	return NULL;
 }
