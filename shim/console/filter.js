@@ -31,7 +31,7 @@ function selectors(entity) {
   return [
     ...fields.flatMap((one) => one.types ? behind(one)
       : { name: one.name, title: one.title, kind: one.kind, schema: one.schema }),
-    { name: 'id', title: 'Id', kind: 'uuid', schema: {} }
+    { name: 'id', title: 'Id', kind: entity.id.kind, schema: {} }
   ]
 }
 

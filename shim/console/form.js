@@ -40,7 +40,7 @@ function line(field, value) {
 
 /** The line that a fault is about: its pointer leads there or below, or above what is missing. */
 function lineOf(lines, { code, detail, source }) {
-  const pointer = (source?.pointer ?? '').replace(/^\/data\/(attributes|relationships)(?=\/)/, '')
+  const pointer = (source?.pointer ?? '').replace(/^\/data(\/(attributes|relationships)(?=\/)|(?=\/id$))/, '')
   const parts = pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
   const missing = code === 'REQUIRED' && /"([^"]+)"/.exec(detail)?.[1]
   const names = [parts[0], parts.slice(0, 2).join('.'), missing]

@@ -87,6 +87,7 @@ function readEntity(collection, base) {
       asOf: parametersOf(one, 'get').some((parameter) => parameter.name === 'asOf')
     }
   }
+  entity.id = readId(name, resource)
   entity.attributes = readAttributes(name, resource)
   entity.relationships = readRelationships(name, resource, one)
   entity.label = labelField(entity.attributes)
@@ -94,6 +95,18 @@ function readEntity(collection, base) {
 }
 
 const dataOf = (name, verb) => schemaOf(`${name}${verb}Document`)?.properties.data.properties ?? {}
+
+/** How ids look, and whether one is chosen with a new resource, or has to be. */
+function readId(name, resource) {
+  const schema = deref(resource.properties.id)
+  const created = schemaOf(`${name}CreateDocument`)?.properties.data
+  const kind = /^\^\(0\|-/.test(schema.pattern ?? '') ? 'integer' : schema.format ?? 'uuid'
+  return {
+    kind,
+    create: created?.properties.id && deref(created.properties.id),
+    required: (created?.required ?? []).includes('id')
+  }
+}
 
 function readAttributes(name, resource) {
   const shown = deref(resource.properties.attributes ?? {}).properties ?? {}

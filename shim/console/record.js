@@ -25,7 +25,9 @@ function fieldsOf(entity, set) {
     name: one.name, title: one.title, required: isNew && one.required, relationship: one, hint: '',
     input: (props, given) => picker(one, props, given)
   }))
-  return inOrder(entity, [...attributes, ...links])
+  const fields = inOrder(entity, [...attributes, ...links])
+  if (!isNew || !entity.id.create) return fields
+  return [{ name: 'id', title: 'Id', schema: { type: 'string' }, required: entity.id.required }, ...fields]
 }
 
 const canLink = (entity, one, isNew) => one.types.some((type) => model.byType.has(type) && permits({ type }, 'read')) &&
@@ -38,7 +40,8 @@ const ownsMembers = (entity, relationship) => relationship.types.some((type) =>
 function documentOf(entity, said, id) {
   const data = { type: entity.type, ...(id ? { id } : {}), attributes: {} }
   for (const [name, given] of Object.entries(said)) {
-    if (entity.relationships.some((one) => one.name === name)) (data.relationships ??= {})[name] = { data: given }
+    if (name === 'id') data.id = given
+    else if (entity.relationships.some((one) => one.name === name)) (data.relationships ??= {})[name] = { data: given }
     else data.attributes[name] = given
   }
   if (!id && entity.relationships.some(({ required }) => required)) data.relationships ??= {}

@@ -57,8 +57,8 @@ export function toLocal(text) {
 
 export const fromLocal = (text) => new Date(text).toISOString().replace('.000Z', 'Z')
 
-/** The end of an id: how it begins tells when it was made, and is much the same for all of a day. */
-export const shortId = (id) => `…${String(id).slice(-8)}`
+/** The end of a long id: how it begins tells when it was made, and is much the same for all of a day. */
+export const shortId = (id) => String(id).length > 16 ? `…${String(id).slice(-8)}` : String(id)
 
 /** Text as it stands in quotes of a filter. */
 export function quote(value) {
