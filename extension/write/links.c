@@ -226,6 +226,17 @@ change_joined(Change *change)
 
 /* -------- columns of the target -------- */
 
+/* A column of a narrower type than the key cannot refer to every resource. */
+static void
+check_fits(const Change *change)
+{
+	if (!ea_id_fits(&change->field->members[0].key, change->id))
+		ea_errors_throw(change->req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+						change->in->pointer,
+						"The members of \"%s\" cannot refer to this resource: "
+						"its id is too large.", change->field->name);
+}
+
 /* Targets that refer to something else, or members that are let go of. */
 static void
 add_members(EaSqlBuf *b, int alias, void *arg)
@@ -377,7 +388,10 @@ put_in(Change *change)
 	if (change->field->kind == EA_MANY_TO_MANY)
 		change_joined(change);
 	else
+	{
+		check_fits(change);
 		change_columns(change);
+	}
 }
 
 void
