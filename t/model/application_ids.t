@@ -349,6 +349,22 @@ unlike(EntityApi::Test::slurp($cluster->log), qr/entityapi request \S+ failed/, 
   or diag join "\n", EntityApi::Test::slurp($cluster->log) =~ /(.*entityapi request \S+ failed.*)/g;
 is($cluster->psql(q{select count(*) from entityapi.list_differences() where kind = 'difference'}), 0, 'nothing has drifted');
 
+attack 'the description' => sub {
+	my $document = $ann->good(200, GET => '/api/v1/openapi.json')->{json};
+	my $schemas = $document->{components}{schemas};
+	my %forms = (Order => { type => 'string', pattern => '^(0|-?[1-9][0-9]*)$' }, Customer => { type => 'string', minLength => 1, pattern => '^([^~/,\\\\]|~[0-4])+$' }, Day => { type => 'string', format => 'date' }, Thing => { type => 'string', format => 'uuid' });
+
+	is_deeply($schemas->{"${_}Resource"}{properties}{id}, $forms{$_}, "ids of $_") for sort keys %forms;
+	is_deeply((grep { ($_->{name} // '') eq 'id' } @{ $document->{paths}{'/api/v1/orders/{id}'}{parameters} })[0]{schema}, $forms{Order}, 'in addresses');
+	is($document->{paths}{'/api/v1/things/{id}'}{parameters}[0]{'$ref'}, '#/components/parameters/id', 'of UUIDs as ever');
+	is_deeply($schemas->{OrderCustomerRelationshipData}{properties}{id}, $forms{Customer}, 'in linkage');
+	is_deeply($schemas->{RemarkAboutRelationshipData}{properties}{id}, { type => 'string' }, 'of two kinds');
+	my %create = map { $_ => $schemas->{"${_}CreateDocument"}{properties}{data} } qw(Order Customer Person Thing);
+	is_deeply({ map { $_ => [ exists $create{$_}{properties}{id} ? 1 : 0, scalar grep { $_ eq 'id' } @{ $create{$_}{required} } ] } keys %create },
+		{ Order => [ 0, 0 ], Thing => [ 0, 0 ], Customer => [ 1, 1 ], Person => [ 1, 0 ] }, 'who makes them');
+	is_deeply($schemas->{ResourceId}, { type => 'string' }, 'in operations');
+};
+
 attack 'a key that the application changes' => sub {
 	$cluster->psql('truncate shop.orders, shop.line cascade; insert into shop.orders (order_no, note) values (1, \'a\'), (2, \'b\')');
 	$cluster->psql('set role shop_owner; alter table shop.small alter id type integer');
