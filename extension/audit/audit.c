@@ -77,12 +77,18 @@ ea_audit_note(EaRequest *req, const char *action, const char *target_type,
 	return record;
 }
 
+/* Longer ids, which others have made, have no room in an index of the log. */
+#define LONGEST_TARGET 2600
+
 EaAuditRecord *
 ea_audit_resource(EaRequest *req, const char *action, const EaEntity *entity,
 				  const EaId *id)
 {
 	EaAuditRecord *record = ea_audit_note(req, action, entity->type, NULL);
 
+	if (ea_id_bytes(&entity->key, id) > LONGEST_TARGET)
+		ea_errors_throw(req, EA_ERR_VALUE_TOO_LARGE, EA_AT_NONE, NULL,
+						"The id is too long for the audit log.");
 	record->target_id = ea_id_text(&entity->key, id);
 	return record;
 }

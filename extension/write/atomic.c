@@ -258,6 +258,9 @@ complete_later(EaInput *input, EaField *field, EaInputField *in)
 		return false;
 	for (int m = 0; m < field->nmembers; m++)
 	{
+		if (m == target.member &&
+			!ea_id_fits(&field->members[m].key, &target.id))
+			return false;
 		if (field->entity->of_application &&
 			!ea_links_can_wait(field->entity, field->members[m].column))
 			return false;

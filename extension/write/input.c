@@ -349,12 +349,14 @@ read_identifier(EaRequest *req, EaField *field, const EaJson *json,
 		return false;
 	}
 	entity = ea_catalog_target(field, target->member);
-	if (lid != NULL)
-		return ea_lid_resolve(req, entity, lid,
-							  ea_errors_pointer(pointer, "lid"), &target->id);
+	if (lid != NULL &&
+		!ea_lid_resolve(req, entity, lid, ea_errors_pointer(pointer, "lid"),
+						&target->id))
+		return false;
 	/* a field that roles hide is not there either */
-	if (!ea_id_parse(req, &entity->key, id->text, id->len, &target->id) ||
-		!ea_authz_allows(req, entity, EA_OP_READ) ||
+	if ((id != NULL &&
+		 (!ea_id_parse(req, &entity->key, id->text, id->len, &target->id) ||
+		  !ea_authz_allows(req, entity, EA_OP_READ))) ||
 		(ea_catalog_has_column(field) &&
 		 !ea_id_fits(&field->members[target->member].key, &target->id)))
 	{

@@ -124,6 +124,16 @@ for my $case (@texts)
 	};
 }
 
+subtest 'longer than the log can take' => sub {
+	$cluster->psql(q{insert into shop.word select string_agg(md5(i::text), ''), 'long' from generate_series(1, 82) i});
+	my ($id) = map { $_->{id} } @{ $ann->good(200, GET => '/words?filter=note==long')->{json}{data} };
+	is(length $id, 2624, 'it is listed');
+	is($ann->good(200, GET => "/words/$id")->{json}{data}{id}, $id, 'and read');
+	$ann->refused('it is not changed', 400, 'VALUE_TOO_LARGE', undef, PATCH => "/words/$id", data => { type => 'words', id => $id, attributes => { note => 'x' } });
+	$ann->refused('nor deleted', 400, 'VALUE_TOO_LARGE', undef, DELETE => "/words/$id");
+	$cluster->psql(q{delete from shop.word where note = 'long'});
+};
+
 my @seen;
 my $next = '/api/v1/words?sort=-id&page[after]=start&page[size]=3';
 while ($next && @seen < 100)
