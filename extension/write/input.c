@@ -637,6 +637,10 @@ ea_input_id(EaInput *input, EaId *id)
 		ea_uuid_make(&id->uuid);
 		return true;
 	}
+	/* a field with a fault has no value */
+	if (req->nproblems > 0 && entity->key_field != NULL &&
+		input->fields[entity->key_field->index].given)
+		return true;
 	pointer = ea_errors_pointer(input->pointer, "id");
 	has_field = id_of_field(input, id);
 	if (has_field && input->has_id && !ea_id_equal(id, &input->id))
@@ -645,10 +649,8 @@ ea_input_id(EaInput *input, EaId *id)
 					  entity->key_field->name);
 	else if (!has_field && !input->has_id)
 	{
-		/* of a field with a fault of its own there is one already */
-		if (req->nproblems == 0)
-			ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
-						  "The id is the client's to choose.");
+		ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
+					  "The id is the client's to choose.");
 		return true;
 	}
 	if (!has_field)

@@ -42,6 +42,7 @@ create table shop.wide (id bigint primary key, note text);
 create table shop.narrow (id serial primary key, wide_id integer references shop.wide deferrable, note text);
 create index on shop.narrow (wide_id);
 create table shop.owned (id serial primary key, whose text references shop.word deferrable, note text);
+create table shop.coded (code varchar(10) primary key, note text);
 create table shop.hooked (id serial primary key, note text);
 create function shop.upper() returns trigger language plpgsql as $$ begin new.word := upper(new.word); return new; end $$;
 create trigger upper before insert on shop.word for each row when (new.note = 'upper') execute function shop.upper();
@@ -65,6 +66,7 @@ declared(Entity => Soft => { table => 'shop.soft', key => 'code', softDelete => 
 	fields => { note => { type => 'text' }, up => { type => 'ref', target => 'Soft', onDelete => 'cascade' } }, permissions => { Editor => [qw(create read update delete history restore)] } });
 declared(Entity => Wide => { %given, table => 'shop.wide', key => 'id', fields => { note => { type => 'text' }, narrows => { type => 'ref', target => 'Narrow', relation => 'OneToMany', mappedBy => 'wide' } } });
 declared(Entity => Narrow => { %given, table => 'shop.narrow', key => 'id', fields => { note => { type => 'text' }, wide => { type => 'ref', target => 'Wide', onDelete => 'setNull' } } });
+declared(Entity => Coded => { %given, table => 'shop.coded', key => 'code', plural => 'coded', fields => { code => { type => 'string', maxLength => 10 }, note => { type => 'text' } } });
 declared(Policy => Own => { expression => "#record.whose.id == #user.username or #record.id < 3" });
 declared(Policy => Mine => { expression => "#input.whose == #user.username" });
 declared(Entity => Owned => { %given, table => 'shop.owned', key => 'id', columns => { whose => 'whose' }, plural => 'owned', policies => { Own => [qw(read update delete)], Mine => ['create'] },
@@ -155,6 +157,25 @@ attack 'deleted softly' => sub {
 	is($cluster->psql(q{select string_agg(target_id, ' ') from entityapi.audit where action = 'ENTITY_PURGE' and target_type = 'softs'}), 'a', 'which the log has');
 	is(add(softs => 'a', 'new')->{status}, 201, 'made anew');
 	is(actions('softs/a'), 'CREATE', 'it has no past');
+};
+
+attack 'a field that is the key' => sub {
+	my $post = sub { my ($attributes, @id) = @_; return (POST => '/coded', data => { type => 'coded', @id, attributes => $attributes }) };
+
+	my $made = $ann->good(201, $post->({ code => 'a/b' }))->{json}{data};
+	is("$made->{id} $made->{attributes}{code}", 'a~1b a/b', 'it is shown as it is, and the id in its form');
+	is($ann->good(201, $post->({ note => 'x' }, id => 'c~0'))->{json}{data}{attributes}{code}, 'c~', 'and so it is made of an id');
+	$ann->refused("$_->[1] is none", 400, $_->[0], [ pointer => '/data/attributes/code' ], $post->({ code => $_->[2] })) for [ INVALID_VALUE => 'a number', 5 ], [ INVALID_VALUE => 'an object', {} ], [ INVALID_VALUE => 'a long one', 'x' x 11 ];
+	$ann->refused("$_->[1] beside an id", 400, $_->[0], undef, $post->({ code => $_->[2] }, id => 'x')) for [ INVALID_VALUE => 'a number', 5 ], [ REQUIRED => 'nothing', undef ];
+	$ann->refused('null is none', 400, 'REQUIRED', undef, $post->({ code => undef }));
+	$ann->refused('neither is given', 400, 'REQUIRED', [ pointer => '/data/id' ], $post->({}));
+	$ann->refused('they differ', 409, 'ID_CONFLICT', [ pointer => '/data/id' ], $post->({ code => 'a' }, id => 'b'));
+	$ann->refused('it is taken', 409, 'UNIQUE_VIOLATION', [ pointer => '/data/attributes/code' ], $post->({ code => 'a/b' }));
+	$ann->refused('it is taken', 409, 'UNIQUE_VIOLATION', [ pointer => '/data/id' ], $post->({}, id => 'a~1b'));
+	is($ann->call(PATCH => '/coded/a~1b', data => { type => 'coded', id => 'a~1b', attributes => { code => 'a/b', note => 'y' } })->{status}, 200, 'it is repeated');
+	$ann->refused('and stays', 400, 'READ_ONLY', undef, PATCH => '/coded/a~1b', data => { type => 'coded', id => 'a~1b', attributes => { code => 'z' } });
+	my $batch = batch({ op => 'add', data => { type => 'coded', attributes => { code => 5 } } });
+	is("$batch->{status} $batch->{json}{errors}[0]{code}", '400 INVALID_VALUE', 'in operations');
 };
 
 attack 'a column narrower than the key' => sub {
