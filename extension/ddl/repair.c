@@ -305,6 +305,18 @@ index_tables(EaDdlPlan *plan)
 	return by_key;
 }
 
+/*
+ * A column that others took from their table, and that no declaration names
+ * any more.
+ */
+static bool
+is_given_up(const EaDdlDifference *difference, const EaDdlTable *other)
+{
+	return difference->part == EA_DDL_PART_COLUMN &&
+		difference->table->existing &&
+		ea_names_map_get(other->by_column, difference->column->name) == NULL;
+}
+
 List *
 ea_ddl_forget_gone(EaDdlPlan *plan, List *differences)
 {
@@ -319,6 +331,8 @@ ea_ddl_forget_gone(EaDdlPlan *plan, List *differences)
 
 		CHECK_FOR_INTERRUPTS();
 		at.from = ea_names_map_get(by_key, at.stored->key);
+		if (at.from->other != NULL && is_given_up(difference, at.from->other))
+			continue;
 		if (at.from->other != NULL ||
 			difference->part == EA_DDL_PART_OWNER ||
 			difference->part == EA_DDL_PART_KIN ||
