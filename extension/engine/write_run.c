@@ -3,6 +3,7 @@
 #include "access/xact.h"
 #include "executor/executor.h"
 #include "executor/spi.h"
+#include "parser/parsetree.h"
 #include "utils/memutils.h"
 #include "utils/plancache.h"
 #include "utils/resowner.h"
@@ -39,16 +40,25 @@ replaced_of(const Run *run)
 }
 
 /*
- * The plan, if it is one that writes one table.  SPI runs others, as those of
- * tables with rules.
+ * The plan, if it is one that writes one table, which that of a table that has
+ * had children names twice.  SPI runs others, as those of tables with rules.
  */
 static PlannedStmt *
 plan_of_write(const CachedPlan *plan)
 {
 	PlannedStmt *stmt = ea_plancache_statement(plan);
+	ListCell   *lc;
+	Oid			first = InvalidOid;
 
-	return stmt != NULL && list_length(stmt->resultRelations) == 1 ? stmt :
-		NULL;
+	if (stmt == NULL || stmt->resultRelations == NIL)
+		return NULL;
+	first = rt_fetch(linitial_int(stmt->resultRelations), stmt->rtable)->relid;
+	foreach(lc, stmt->resultRelations)
+	{
+		if (rt_fetch(lfirst_int(lc), stmt->rtable)->relid != first)
+			return NULL;
+	}
+	return stmt;
 }
 
 /* As SPI would do it, with checks that are kept. */
@@ -158,7 +168,7 @@ ea_write_run(EaPlan *kept, bool nested, const EaApplication *application,
 	run.stmt = plan_of_write(plan);
 	*n = 0;
 	if (application != NULL && run.stmt == NULL)
-		elog(ERROR, "a table of the application has rules");
+		elog(ERROR, "a statement on a table of the application is not one");
 	if (application != NULL)
 		ea_application_write(application);
 	if (run.stmt != NULL && (replaced_of(&run) == NULL ||

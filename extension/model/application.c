@@ -6,6 +6,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_class.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -283,6 +284,10 @@ ea_application_table_faults(Relation rel, Oid role, Oid owner,
 	if (rel->rd_rules != NULL)
 		faults = lappend(faults, "rewrite rules change what the service's "
 						 "statements do");
+	if (rel->rd_rel->relhassubclass &&
+		find_inheritance_children(relid, NoLock) != NIL)
+		faults = lappend(faults, "another table inherits from it, whose rows "
+						 "would be among its own");
 	return faults;
 }
 

@@ -42,7 +42,7 @@ my %state = (state => { type => 'text' });
 my %room = (room => { type => 'integer' });
 my $book = sub { my ($table, @fields) = @_;
 	return declared(Entity => Book => { table => $table, fields => { title => { type => 'text', required => $true }, @fields },
-		permissions => { Reader => ['read'] } }) };
+		permissions => { Reader => [qw(read update)] } }) };
 my $shelf = sub { my (@fields) = @_;
 	return declared(Entity => Shelf => { table => 'ours.shelf', plural => 'shelves', tenantScoped => $false,
 		fields => { place => { type => 'text', required => $true }, @fields }, permissions => { Reader => ['read'] } }) };
@@ -99,6 +99,21 @@ subtest 'a table gets another name' => sub {
 	$book->('shop.volume', pageCount => { type => 'long', required => $true });
 	is($applied->(), '0 ', 'which the manifest says');
 	is_deeply($get->('books'), { title => 'Emma', pageCount => 474 }, 'served');
+};
+
+subtest 'a table has a child, and has none any more' => sub {
+	my $id = $shim->must(200, GET => '/api/v1/books', { token => $reader })->{data}[0]{id};
+	my $patched = sub { return $shim->http(PATCH => "/api/v1/books/$id", { token => $reader,
+		json => { data => { type => 'books', id => $id, attributes => { title => 'Emma' } } } })->{status} };
+
+	is($patched->(), 200, 'changed');
+	$migrated->('create table shop.kid () inherits (shop.volume)');
+	is($get->('books'), 500, 'rows of another table are not shown');
+	is($patched->(), 500, 'nor written');
+	like($cluster->psql('select message from entityapi.list_differences()'), qr/inherits from it/, 'a line in the drift');
+	$migrated->('drop table shop.kid');
+	is($patched->(), 200, 'changed again, whatever PostgreSQL remembers of it');
+	is($differs->(), 0, 'without a difference');
 };
 
 subtest 'a table goes' => sub {
