@@ -107,6 +107,11 @@ static const char settings_sql[] =
 " 'command line', 'environment variable')) s (name, value, rank)"
 " where s.name in ('timezone', 'search_path') order by s.rank desc";
 
+/* Of the path of the role, whose functions the code of tables may call */
+static const char schemas_sql[] =
+"select nspname from pg_namespace where nspname !~ '^pg_'"
+" and nspname <> 'information_schema'";
+
 /* -------- results -------- */
 
 /* The rows, which stay until the catalog goes; NULL after a line on stderr. */
@@ -483,7 +488,9 @@ introspect_catalog_read_role(struct introspect_catalog *catalog,
 	PGresult   *settings = rights ? ask(catalog, connection, settings_sql,
 										role) : NULL;
 
-	if (settings == NULL)
+	catalog->schemas = settings ? ask(catalog, connection, schemas_sql, NULL) :
+		NULL;
+	if (catalog->schemas == NULL)
 		return false;
 	catalog->role = role;
 	catalog->sql_role = PQgetvalue(found, 0, 0);

@@ -139,7 +139,8 @@ struct introspect_catalog
 	bool		role_is_superuser;
 	const char *time_zone;		/* of the role in the database, or NULL */
 	const char *search_path;	/* the same, as it was set; NULL: never */
-	PGresult   *results[8];		/* texts are theirs */
+	PGresult   *schemas;		/* names of those that are there */
+	PGresult   *results[9];		/* texts are theirs */
 	int			result_count;
 };
 

@@ -8,7 +8,9 @@
 
 /*
  * Appends `, searchPath: [...]`: what is set for the role or the database,
- * else what PostgreSQL takes; schemas that have a table only.
+ * else what PostgreSQL takes, as far as it is there.  Where nobody has set
+ * one and none of it has a table, the application's sessions set it: the
+ * schema of most tables comes first.
  */
 extern void introspect_search_path_write(struct buffer *out,
 										 const struct introspect_catalog *

@@ -132,6 +132,16 @@ subtest 'what is served later' => sub {
 	like($text{'service.yaml'}, qr/tenancy: POOL\n  existing: \{.*settings: \{TimeZone: UTC\}\}$/m, 'in the service, too');
 };
 
+subtest 'a path that sessions set' => sub {
+	database('music', 'create schema archive; create table archive.image (id uuid primary key); '
+		  . 'create schema music; create table music.song (id uuid primary key); create table music.act (id uuid primary key)');
+	introspect('music', "$folder/music");
+	like(EntityApi::Test::slurp("$folder/music/service.yaml"), qr/searchPath: \[music, public\]/, 'the schema of most tables comes first');
+	$cluster->psql('alter role shop_web in database music set search_path = public');
+	introspect('music', "$folder/music-set");
+	like(EntityApi::Test::slurp("$folder/music-set/service.yaml"), qr/searchPath: \[public\]/, 'not where a path is set');
+};
+
 subtest 'who may see what' => sub {
 	my $run = introspect('chinook', '--role', 'nobody yet', "$folder/grants");
 	like($run->{out}, qr/^create role "nobody yet";$/m, 'a role that is to be made');
@@ -163,6 +173,11 @@ subtest 'settings of role and database' => sub {
 	introspect('prisma', "$folder/settings");
 	like({ texts("$folder/settings") }->{'service.yaml'},
 		qr/existing: \{role: shop_web, searchPath: \[public\], settings: \{TimeZone: "Asia\/Tokyo"\}\}/, 'as they hold');
+	$cluster->psql(q{create schema tools; alter role shop_web in database prisma set search_path = tools, public}, database => 'prisma');
+	introspect('prisma', "$folder/tools");
+	like(EntityApi::Test::slurp("$folder/tools/service.yaml"), qr/searchPath: \[tools, public\]/,
+		'schemas whose functions the code of tables may call, too');
+	$cluster->psql('drop schema tools', database => 'prisma');
 	$cluster->psql(q{alter role shop_web in database prisma set timezone = 'UTC'});
 	introspect('prisma', "$folder/settings2");
 	like({ texts("$folder/settings2") }->{'service.yaml'}, qr/TimeZone: UTC\}/, 'the role before the database');
