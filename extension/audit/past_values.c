@@ -104,7 +104,7 @@ read_attribute(EaField *field, const EaJson *json, const char *source,
 			return;
 		datum = CStringGetTextDatum(text);
 	}
-	if (type->modifier == EA_MODIFIER_DIGITS)
+	if (ea_catalog_has_digits(field))
 		datum = DirectFunctionCall2(numeric_round, datum,
 									Int32GetDatum(field->scale));
 	set_attribute(field, value, datum);

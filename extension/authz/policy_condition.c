@@ -91,19 +91,43 @@ decide_null_test(EaPolicyWriter *w, const EaPolicy *node)
 	return EA_VERDICT_OPEN;
 }
 
-static bool
-is_among(Datum array, Datum string)
+/* The type that folds texts, of either side; or NULL. */
+static const EaType *
+folding_type(const EaType *a, const EaType *b)
 {
-	char	   *wanted = TextDatumGetCString(string);
+	if (a != NULL && (a->id == EA_TYPE_CITEXT || a->id == EA_TYPE_CHAR))
+		return a;
+	return b != NULL && (b->id == EA_TYPE_CITEXT || b->id == EA_TYPE_CHAR) ?
+		b : NULL;
+}
+
+static bool
+is_among(const EaType *fold, Datum array, Datum string)
+{
+	char	   *wanted;
 	int			n;
 	char	  **items = ea_exec_array_text(array, &n);
 
+	wanted = TextDatumGetCString(ea_policy_value_fold(fold, string));
 	for (int i = 0; i < n; i++)
 	{
-		if (strcmp(items[i], wanted) == 0)
+		Datum		item = fold == NULL ? (Datum) 0 :
+			ea_policy_value_fold(fold, CStringGetTextDatum(items[i]));
+
+		if (strcmp(fold == NULL ? items[i] : TextDatumGetCString(item),
+				   wanted) == 0)
 			return true;
 	}
 	return false;
+}
+
+static int
+compare_folded(EaPolicyType type, const EaOperand *a, const EaOperand *b)
+{
+	const EaType *fold = folding_type(a->type, b->type);
+
+	return ea_policy_value_compare(type, ea_policy_value_fold(fold, a->value),
+								   ea_policy_value_fold(fold, b->value));
 }
 
 static EaVerdict
@@ -123,7 +147,8 @@ decide_in(EaPolicyWriter *w, const EaPolicy *node)
 		if (!item.constant)
 			return EA_VERDICT_OPEN;
 		return verdict_of(!value.isnull && !item.isnull &&
-						  is_among(item.value, value.value));
+						  is_among(folding_type(value.type, NULL),
+								   item.value, value.value));
 	}
 	for (int i = 0; i < list->nchildren; i++)
 	{
@@ -131,8 +156,7 @@ decide_in(EaPolicyWriter *w, const EaPolicy *node)
 		if (!item.constant)
 			verdict = EA_VERDICT_OPEN;
 		else if (!value.isnull && !item.isnull &&
-				 ea_policy_value_compare(list->type, value.value,
-										 item.value) == 0)
+				 compare_folded(list->type, &value, &item) == 0)
 			return EA_VERDICT_YES;
 	}
 	return verdict;
@@ -145,6 +169,7 @@ decide_pair(EaPolicyWriter *w, const EaPolicy *node)
 	EaOperand	a;
 	EaOperand	b;
 	EaPolicyType type;
+	const EaType *fold;
 
 	ea_policy_operand(w, node->children[0], &a);
 	ea_policy_operand(w, node->children[1], &b);
@@ -155,8 +180,12 @@ decide_pair(EaPolicyWriter *w, const EaPolicy *node)
 	type = node->children[0]->type;
 	if (node->kind == EA_POLICY_COMPARE)
 		return verdict_of(order_holds(node->op,
-									  ea_policy_value_compare(type, a.value,
-															  b.value)));
+									  compare_folded(type, &a, &b)));
+	fold = folding_type(a.type, b.type);
+	if (type == EA_POLICY_STRINGS)
+		return verdict_of(is_among(fold, a.value, b.value));
+	a.value = ea_policy_value_fold(fold, a.value);
+	b.value = ea_policy_value_fold(fold, b.value);
 	if (node->kind == EA_POLICY_STARTS_WITH)
 	{
 		Datum		starts = DirectFunctionCall2Coll(text_starts_with,
@@ -165,8 +194,6 @@ decide_pair(EaPolicyWriter *w, const EaPolicy *node)
 
 		return verdict_of(DatumGetBool(starts));
 	}
-	if (type == EA_POLICY_STRINGS)
-		return verdict_of(is_among(a.value, b.value));
 	return verdict_of(strstr(TextDatumGetCString(a.value),
 							 TextDatumGetCString(b.value)) != NULL);
 }
@@ -323,6 +350,14 @@ write_null_test(EaPolicyWriter *w, const EaPolicy *node)
 	}
 }
 
+/* The same in SQL, up to the parenthesis; or nothing. */
+static const char *
+fold_function(const EaType *type)
+{
+	return type == NULL ? "" : type->id == EA_TYPE_CITEXT ?
+		"pg_catalog.lower(" : "pg_catalog.rtrim(";
+}
+
 /* Two values with text before, between and after. */
 static void
 write_pair(EaPolicyWriter *w, const EaPolicy *a, const EaPolicy *b,
@@ -330,13 +365,19 @@ write_pair(EaPolicyWriter *w, const EaPolicy *a, const EaPolicy *b,
 {
 	EaOperand	x;
 	EaOperand	y;
+	const char *fold;
 
 	ea_policy_operand(w, a, &x);
 	ea_policy_operand(w, b, &y);
+	fold = fold_function(folding_type(x.type, y.type));
 	ea_sqlbuf_add(w->b, before);
-	ea_policy_operand_write(w, a, &x, y.type);
+	ea_sqlbuf_add(w->b, fold);
+	ea_policy_operand_write(w, a, &x, y.constant ? NULL : y.type);
+	ea_sqlbuf_add(w->b, *fold != '\0' ? ")" : "");
 	ea_sqlbuf_add(w->b, between);
-	ea_policy_operand_write(w, b, &y, x.type);
+	ea_sqlbuf_add(w->b, fold);
+	ea_policy_operand_write(w, b, &y, x.constant ? NULL : x.type);
+	ea_sqlbuf_add(w->b, *fold != '\0' ? ")" : "");
 	ea_sqlbuf_add(w->b, after);
 }
 
@@ -361,8 +402,13 @@ write_in(EaPolicyWriter *w, const EaPolicy *value, const EaPolicy *list)
 
 	if (list->kind != EA_POLICY_LIST || all_constant(w, list))
 	{
+		const char *fold;
+
 		ea_policy_operand(w, value, &operand);
+		fold = fold_function(folding_type(operand.type, NULL));
+		ea_sqlbuf_add(w->b, fold);
 		ea_policy_operand_write(w, value, &operand, NULL);
+		ea_sqlbuf_add(w->b, *fold != '\0' ? ")" : "");
 		ea_policy_operand_write_any(w, list, operand.type);
 		return;
 	}

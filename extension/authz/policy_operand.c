@@ -1,5 +1,7 @@
 #include "postgres.h"
 
+#include <math.h>
+
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -11,6 +13,7 @@
 #include "authz/policy_types.h"
 #include "authz/policy_value.h"
 #include "authz/policy_writer.h"
+#include "model/host.h"
 
 bool
 ea_policy_mentions_input(const EaPolicy *tree, const char *name)
@@ -109,6 +112,8 @@ path_operand(EaPolicyWriter *w, const EaPolicy *node, EaOperand *operand)
 	bool		isnull = false;
 
 	operand->type = end_type(w, fields, node->nnames);
+	if (last != NULL && ea_catalog_crosses(last))
+		operand->column = &last->columns[0];
 	if (crosses_unreadable(w, fields, node->nnames))
 	{
 		set_constant(operand, (Datum) 0, true);
@@ -240,6 +245,7 @@ caller_function(EaPolicyType type)
 			return "caller_texts";
 		case EA_POLICY_ANY:
 			return "caller_known";
+		case EA_POLICY_LOCAL:	/* no reader by SQL has such a column */
 		case EA_POLICY_UNKNOWN:
 		case EA_POLICY_JSON:
 		case EA_POLICY_NULL:
@@ -300,6 +306,43 @@ is_integer(const EaType *type)
 		(type->form == EA_FORM_INT32 || type->form == EA_FORM_INT64);
 }
 
+static bool
+is_float(const EaType *type)
+{
+	return type != NULL &&
+		(type->form == EA_FORM_FLOAT4 || type->form == EA_FORM_FLOAT8);
+}
+
+/* The number that is nearest, or infinite. */
+static Datum
+float_of(const EaType *type, Datum number)
+{
+	bool		single = type->form == EA_FORM_FLOAT4;
+	const char *digits = ea_host_number_write(number);
+	bool		small = fabs(strtod(digits, NULL)) < 1;
+	Datum		value;
+
+	if (!ea_host_float_read(digits, single, &value) &&
+		!ea_host_float_read(small ? "0" : digits[0] == '-' ? "-infinity" :
+							"infinity", single, &value))
+		elog(ERROR, "a number is no floating-point number");
+	return value;
+}
+
+/*
+ * The type of a parameter for a constant that a column is compared with: the
+ * column's own where the same value is spelled otherwise in another type, or
+ * an index would not serve.
+ */
+static const EaType *
+constant_type(EaPolicyType type, const EaType *against)
+{
+	if (against != NULL && against->id == EA_TYPE_UTC &&
+		type == EA_POLICY_DATETIME)
+		return against;
+	return ea_policy_type_reader(type);
+}
+
 /*
  * A number against a column of integers stays one where it can, so that an
  * index serves the comparison.
@@ -312,8 +355,11 @@ write_constant(EaPolicyWriter *w, EaPolicyType type, Datum value,
 
 	if (w->req == NULL)
 		write_literal(w, type, value);
+	else if (is_float(against) && type == EA_POLICY_NUMBER)
+		ea_sqlbuf_value(w->b, against->oid, float_of(against, value), false);
 	else if (type != EA_POLICY_NUMBER)
-		ea_sqlbuf_value(w->b, ea_policy_type_reader(type)->oid, value, false);
+		ea_sqlbuf_value(w->b, constant_type(type, against)->oid, value,
+						false);
 	else if (is_integer(against) && ea_policy_value_whole(value, &whole))
 		ea_sqlbuf_value(w->b, INT8OID, Int64GetDatum(whole), false);
 	else
@@ -334,7 +380,16 @@ ea_policy_operand_write(EaPolicyWriter *w, const EaPolicy *node,
 	else if (node->kind == EA_POLICY_NOW)
 		ea_sqlbuf_add(w->b, "pg_catalog.now()");
 	else
+	{
+		bool		utc = operand->type->id == EA_TYPE_UTC &&
+		against != NULL && against->id != EA_TYPE_UTC;
+
+		ea_sqlbuf_add(w->b, utc ? "pg_catalog.timezone('UTC', " :
+					  operand->column != NULL ? operand->column->before : "");
 		write_path(w, node->bound, node->nnames, operand);
+		ea_sqlbuf_add(w->b, utc ? ")" :
+					  operand->column != NULL ? operand->column->after : "");
+	}
 }
 
 /* The members of a list as an array of the column's type. */
@@ -342,7 +397,7 @@ static void
 write_array(EaPolicyWriter *w, const EaPolicy *list, const EaType *against)
 {
 	const EaType *type = is_integer(against) ? ea_types_find("long") :
-		ea_policy_type_reader(list->type);
+		is_float(against) ? against : constant_type(list->type, against);
 	Datum	   *items = palloc(list->nchildren * sizeof(Datum));
 	int			n = 0;
 	int16		len;
@@ -355,8 +410,10 @@ write_array(EaPolicyWriter *w, const EaPolicy *list, const EaType *against)
 		int64		whole;
 
 		ea_policy_operand(w, list->children[i], &item);
-		if (!is_integer(against))
-			items[n++] = item.value;
+		if (is_float(against))
+			items[n++] = float_of(against, item.value);
+		else if (!is_integer(against))
+			items[n++] = ea_policy_value_fold(against, item.value);
 		else if (ea_policy_value_whole(item.value, &whole))
 			items[n++] = Int64GetDatum(whole);
 	}
@@ -366,6 +423,25 @@ write_array(EaPolicyWriter *w, const EaPolicy *list, const EaType *against)
 													byval, align)), false);
 	ea_sqlbuf_addf(w->b, "::%s[]", type->form == EA_FORM_TEXT ?
 				   "pg_catalog.text" : type->sql);
+}
+
+static Datum
+fold_texts(const EaType *type, Datum texts)
+{
+	int			n;
+	char	  **items;
+
+	if (type == NULL ||
+		(type->id != EA_TYPE_CITEXT && type->id != EA_TYPE_CHAR))
+		return texts;
+	items = ea_exec_array_text(texts, &n);
+	for (int i = 0; i < n; i++)
+	{
+		Datum		item = CStringGetTextDatum(items[i]);
+
+		items[i] = TextDatumGetCString(ea_policy_value_fold(type, item));
+	}
+	return ea_exec_text_array(items, n);
 }
 
 void
@@ -379,7 +455,8 @@ ea_policy_operand_write_any(EaPolicyWriter *w, const EaPolicy *list,
 	{
 		ea_policy_operand(w, list, &operand);
 		if (operand.constant)
-			ea_sqlbuf_value(w->b, TEXTARRAYOID, operand.value, false);
+			ea_sqlbuf_value(w->b, TEXTARRAYOID,
+							fold_texts(against, operand.value), false);
 		else
 		{
 			/* a cast keeps this from being read as a sub-select's rows */

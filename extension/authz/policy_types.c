@@ -57,6 +57,8 @@ name_of(EaPolicyType type)
 			return "a date";
 		case EA_POLICY_DATETIME:
 			return "a date-time";
+		case EA_POLICY_LOCAL:
+			return "a local date-time";
 		case EA_POLICY_JSON:
 			return "json";
 		case EA_POLICY_STRINGS:
@@ -86,6 +88,8 @@ ea_policy_type_reader(EaPolicyType type)
 			return &ea_types[EA_TYPE_DATE];
 		case EA_POLICY_DATETIME:
 			return &ea_types[EA_TYPE_DATETIME];
+		case EA_POLICY_LOCAL:
+			return &ea_types[EA_TYPE_LOCAL];
 		case EA_POLICY_UNKNOWN:
 		case EA_POLICY_JSON:
 		case EA_POLICY_STRINGS:
@@ -201,7 +205,7 @@ adopt_type(Checker *c, EaPolicy *node, EaPolicyType type)
 	}
 	if (node->type != EA_POLICY_STRING ||
 		(type != EA_POLICY_UUID && type != EA_POLICY_DATE &&
-		 type != EA_POLICY_DATETIME) ||
+		 type != EA_POLICY_DATETIME && type != EA_POLICY_LOCAL) ||
 		(node->kind != EA_POLICY_LITERAL && node->kind != EA_POLICY_USER))
 		return node->type == type;
 	if (node->kind == EA_POLICY_LITERAL && !reads_literal(type, node->text))

@@ -15,6 +15,7 @@
 #include "authz/policy_value.h"
 #include "base/uuid.h"
 #include "engine/exec.h"
+#include "model/host.h"
 
 static const char *
 kind_name(EaKind kind)
@@ -72,6 +73,10 @@ ea_policy_value_of(const EaType *type, Datum value)
 			return NumericGetDatum(int64_to_numeric(DatumGetInt32(value)));
 		case EA_FORM_INT64:
 			return NumericGetDatum(int64_to_numeric(DatumGetInt64(value)));
+		case EA_FORM_FLOAT4:
+			return ea_host_number_read(ea_host_float_write(value, true));
+		case EA_FORM_FLOAT8:
+			return ea_host_number_read(ea_host_float_write(value, false));
 		case EA_FORM_TEXT:
 		case EA_FORM_NUMERIC:
 		case EA_FORM_BOOL:
@@ -79,8 +84,20 @@ ea_policy_value_of(const EaType *type, Datum value)
 		case EA_FORM_TIMESTAMP:
 		case EA_FORM_UUID:
 		case EA_FORM_JSONB:
+		case EA_FORM_BYTES:
+		case EA_FORM_JSON:
 			break;
 	}
+	return value;
+}
+
+Datum
+ea_policy_value_fold(const EaType *type, Datum value)
+{
+	if (type != NULL && type->id == EA_TYPE_CITEXT)
+		return DirectFunctionCall1Coll(lower, DEFAULT_COLLATION_OID, value);
+	if (type != NULL && type->id == EA_TYPE_CHAR)
+		return DirectFunctionCall1(rtrim1, value);
 	return value;
 }
 
@@ -148,6 +165,7 @@ read_json(const EaJson *json, EaPolicyType type, Datum *value)
 		case EA_POLICY_UUID:
 		case EA_POLICY_DATE:
 		case EA_POLICY_DATETIME:
+		case EA_POLICY_LOCAL:
 			return json->kind == EA_JSON_STRING &&
 				read_value(type, json->text, value);
 		default:

@@ -14,6 +14,12 @@ extern Datum ea_policy_value_literal(const EaPolicy *node);
 /* Order of two values of a type, by the database's collation. */
 extern int	ea_policy_value_compare(EaPolicyType type, Datum a, Datum b);
 
+/*
+ * A text as the type of a column compares it: citext without its case, char
+ * without its padding.  type may be NULL.
+ */
+extern Datum ea_policy_value_fold(const EaType *type, Datum value);
+
 /* A value of an attribute as one of its policy type: numbers are numeric. */
 extern Datum ea_policy_value_of(const EaType *type, Datum value);
 

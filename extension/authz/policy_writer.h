@@ -32,6 +32,7 @@ typedef struct EaOperand
 	bool		starts;			/* when this is set */
 	bool		never_null;
 	const EaType *type;			/* of a column */
+	const EaColumn *column;		/* whose values cross as texts; or NULL */
 } EaOperand;
 
 #endif							/* EA_POLICY_WRITER_H */

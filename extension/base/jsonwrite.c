@@ -176,8 +176,8 @@ ea_jsonwrite_date(StringInfo buf, DateADT date)
 	ea_text_bytes(buf, str, to - str);
 }
 
-void
-ea_jsonwrite_timestamp(StringInfo buf, TimestampTz at)
+static void
+write_time(StringInfo buf, int64 at, bool utc)
 {
 	int			number = at / USECS_PER_DAY;
 	int64		rest = at % USECS_PER_DAY;
@@ -209,9 +209,22 @@ ea_jsonwrite_timestamp(StringInfo buf, TimestampTz at)
 		while (to[-1] == '0')
 			to--;
 	}
-	*to++ = 'Z';
+	if (utc)
+		*to++ = 'Z';
 	*to++ = '"';
 	ea_text_bytes(buf, str, to - str);
+}
+
+void
+ea_jsonwrite_timestamp(StringInfo buf, TimestampTz at)
+{
+	write_time(buf, at, true);
+}
+
+void
+ea_jsonwrite_local(StringInfo buf, Timestamp at)
+{
+	write_time(buf, at, false);
 }
 
 void

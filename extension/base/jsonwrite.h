@@ -46,6 +46,9 @@ extern void ea_jsonwrite_identifier(StringInfo buf, const char *type,
 extern void ea_jsonwrite_date(StringInfo buf, DateADT date);
 extern void ea_jsonwrite_timestamp(StringInfo buf, TimestampTz at);
 
+/* The same of a time without a time zone, and so without the Z. */
+extern void ea_jsonwrite_local(StringInfo buf, Timestamp at);
+
 /* A tree as compact JSON, numbers as they were written. */
 extern void ea_jsonwrite_tree(StringInfo buf, const EaJson *value);
 

@@ -129,6 +129,10 @@ ea_ddl_fits(const EaDdlColumn *from, const EaDdlColumn *to,
 		case EA_FORM_TIMESTAMP:
 		case EA_FORM_UUID:
 		case EA_FORM_JSONB:
+		case EA_FORM_FLOAT4:
+		case EA_FORM_FLOAT8:
+		case EA_FORM_BYTES:
+		case EA_FORM_JSON:
 			break;
 	}
 	return NULL;
@@ -157,6 +161,10 @@ ea_ddl_cuts(const EaDdlColumn *from, const EaDdlColumn *to,
 		case EA_FORM_TIMESTAMP:
 		case EA_FORM_UUID:
 		case EA_FORM_JSONB:
+		case EA_FORM_FLOAT4:
+		case EA_FORM_FLOAT8:
+		case EA_FORM_BYTES:
+		case EA_FORM_JSON:
 			break;
 	}
 	return "false";

@@ -209,6 +209,11 @@ type_fault(const EaDdlColumn *column, Oid type, int32 typmod)
 			psprintf("is %s and must be %s", is, format_type_be(plain));
 	}
 	most = typmod - VARHDRSZ;
+	if (wanted->crosses != EA_CROSSES_AS_IS)
+		return wanted->id == EA_TYPE_CHAR && typmod >= 0 &&
+			most < column->length ?
+			psprintf("is %s, and the field may have %d characters", is,
+					 column->length) : NULL;
 	if (wanted->form == EA_FORM_TEXT)
 	{
 		if (base != TEXTOID && base != VARCHAROID)
@@ -224,6 +229,9 @@ type_fault(const EaDdlColumn *column, Oid type, int32 typmod)
 	if (base != wanted->column_oid)
 		return psprintf("is %s and must be %s", is,
 						format_type_be(wanted->column_oid));
+	if (wanted->modifier == EA_MODIFIER_DIGITS && column->precision == 0)
+		return typmod < 0 || column->adapted ? NULL :
+			psprintf("is %s and must be numeric", is);
 	if (wanted->modifier == EA_MODIFIER_DIGITS)
 	{
 		int			precision = typmod < 0 ? -1 :
@@ -234,8 +242,8 @@ type_fault(const EaDdlColumn *column, Oid type, int32 typmod)
 			return psprintf("is %s and must be numeric(%d,%d)", is,
 							column->precision, column->scale);
 	}
-	if (wanted->form == EA_FORM_TIMESTAMP && typmod >= 0 &&
-		typmod < MAX_TIMESTAMP_PRECISION)
+	if (wanted->form == EA_FORM_TIMESTAMP && !column->adapted &&
+		typmod >= 0 && typmod < MAX_TIMESTAMP_PRECISION)
 		return psprintf("is %s, which rounds, and must be %s", is,
 						format_type_be(base));
 	return NULL;

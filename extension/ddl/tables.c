@@ -16,6 +16,7 @@
 
 #include "ddl/tables.h"
 #include "manifest/constraint_names.h"
+#include "model/entity.h"
 
 /* While tables of a state are being derived. */
 typedef struct Builder
@@ -362,7 +363,9 @@ build_attribute(EaDdlTable *table, const EaJson *json, EaDdlAlias *alias,
 	const char *field = field_name(alias, need(json, "name"), &gone);
 	const char *name = column_name(alias, need(json, "column"));
 	const char *quoted = quote_identifier(name);
-	const EaType *type = ea_types_find(need(json, "type"));
+	const EaType *type = ea_types_stored(ea_jsonread_get(json, "as") != NULL ?
+										 need(json, "as") :
+										 need(json, "type"));
 	const char *value;
 	const EaJson *members = ea_jsonread_get(json, "enum");
 	EaDdlColumn *column;
@@ -380,6 +383,7 @@ build_attribute(EaDdlTable *table, const EaJson *json, EaDdlAlias *alias,
 	column->length = ea_jsonread_int(json, "maxLength", 0);
 	column->precision = ea_jsonread_int(json, "precision", 0);
 	column->scale = ea_jsonread_int(json, "scale", 0);
+	column->adapted = ea_jsonread_bool(json, "adapted", false);
 	column->sql = type_sql(column);
 	if ((value = ea_jsonread_string(json, "default")) != NULL &&
 		column->not_null)
@@ -582,7 +586,8 @@ build_entity(Builder *b, const EaJson *json)
 		ea_names_map_get(table->by_column, table->id_column) == NULL)
 		add_column(table, table->id_column, NULL, key_sql(parts->first), true);
 
-	if (ea_jsonread_bool(json, "optimisticLocking", false))
+	if (ea_jsonread_bool(json, "optimisticLocking", false) &&
+		strcmp(system_column(json, "version", "version"), EA_XMIN) != 0)
 	{
 		EaDdlColumn *version = add_column(table,
 										  system_column(json, "version",

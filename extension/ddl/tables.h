@@ -19,6 +19,7 @@ typedef struct EaDdlColumn
 	int			length;			/* string: characters */
 	int			precision;		/* decimal */
 	int			scale;
+	bool		adapted;		/* it may round */
 	const char *target;			/* entity a reference points at, or NULL */
 	const char *sql;			/* type with modifier */
 	bool		not_null;

@@ -457,6 +457,26 @@ read_by_owner(void *arg, TupleTableSlot *slot)
 	SetUserIdAndSecContext(user, security);
 }
 
+/* Values of types that are known to the database alone have one spelling. */
+static void
+set_spelling(void)
+{
+	static const struct
+	{
+		const char *name;
+		const char *value;
+	}			settings[] = {
+		{"DateStyle", "ISO, YMD"},
+		{"IntervalStyle", "iso_8601"},
+		{"bytea_output", "hex"},
+		{"extra_float_digits", "1"},
+		{"TimeZone", "UTC"}
+	};
+
+	for (int i = 0; i < lengthof(settings); i++)
+		ea_pin_set(settings[i].name, settings[i].value);
+}
+
 /*
  * A statement over tables of an application runs as its role, and so is all of
  * it found and planned.  What code on tables of the service has let wait runs
@@ -479,6 +499,8 @@ choose_role(const EaHeld *held, EaExecMode mode)
 	ea_application_enter(held->application);
 	if (held->by_settings)
 		ea_application_set(held->application);
+	if (held->spells)
+		set_spelling();
 	return held->application;
 }
 

@@ -30,6 +30,7 @@ typedef struct EaHeld
 	/* the role as which a statement over its tables runs, or NULL */
 	const EaApplication *application;
 	bool		by_settings;	/* policies on them may ask for its settings */
+	bool		spells;			/* values are read as texts of their types */
 } EaHeld;
 
 /* Registers the callbacks; called from _PG_init. */

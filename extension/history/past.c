@@ -17,6 +17,7 @@
 #include "base/grow.h"
 #include "base/uuid.h"
 #include "history/past.h"
+#include "model/held_column.h"
 #include "request/errors.h"
 #include "request/limits.h"
 
@@ -72,7 +73,7 @@ find_row(EaPast *past, EaOperation op)
 	if (entity->locking)
 	{
 		ea_sqlbuf_add(&b, ", ");
-		ea_sqlbuf_select(&b, 0, entity->version_column, INT8OID);
+		ea_sqlbuf_select_version(&b, 0, entity);
 	}
 	alias = ea_sqlbuf_from(&b, entity, op);
 	ea_sqlbuf_is_id(&b, alias, entity, &past->id);
@@ -380,6 +381,10 @@ has_no_gap(const EaPast *past, int n, int64 *version)
 
 	/* from before there were versions: these begin with 0 */
 	*version = i < 0 ? 0 : log->items[i].version;
+
+	/* those of PostgreSQL do not follow each other */
+	if (past->entity->by_xmin)
+		return true;
 	for (i = n; i < log->n && !log->items[i].has_version; i++)
 		unknown++;
 	if (i < log->n)
@@ -612,12 +617,24 @@ ea_past_at(EaPast *past, TimestampTz at)
 	return ea_past_state(past, n, revision);
 }
 
+/* A label may have got another name since. */
+static bool
+is_taken(const EaPast *past, const EaField *field, const EaPastValue *value)
+{
+	const char *why;
+
+	return value->isnull || !ea_catalog_crosses(field) ||
+		ea_held_column_takes(past->req, field, value->value, &why);
+}
+
 bool
 ea_past_is_whole(const EaPast *past, const EaPastState *state)
 {
 	for (int i = 0; i < past->entity->nfields; i++)
 	{
-		if (state->existed[i] && !state->values[i].known)
+		if (state->existed[i] &&
+			(!state->values[i].known ||
+			 !is_taken(past, &past->entity->fields[i], &state->values[i])))
 			return false;
 	}
 	return true;
@@ -626,11 +643,14 @@ ea_past_is_whole(const EaPast *past, const EaPastState *state)
 /* -------- may the caller see it -------- */
 
 static void
-add_value(EaSqlBuf *b, StringInfo rows, EaValue value, const char *column)
+add_value(EaSqlBuf *b, StringInfo rows, EaValue value, const char *cast,
+		  const char *column)
 {
-	appendStringInfo(rows, "%s$%d AS %s", rows->len > 0 ? ", " : "(SELECT ",
-					 ea_sqlbuf_param(b, value.type, value.value,
-									 value.isnull), column);
+	appendStringInfo(rows, "%s$%d%s%s AS %s", rows->len > 0 ? ", " :
+					 "(SELECT ", ea_sqlbuf_param(b, value.type, value.value,
+												 value.isnull),
+					 cast == NULL ? "" : "::", cast == NULL ? "" : cast,
+					 column);
 }
 
 EaEntity *
@@ -643,11 +663,13 @@ ea_past_stand_in(EaSqlBuf *b, EaPast *past, const EaPastState *state)
 	initStringInfo(&row);
 	add_value(b, &row, EA_VALUE(entity->key.type->oid,
 								ea_id_datum(&entity->key, &past->id)),
-			  entity->id_column);
+			  NULL, entity->id_column);
 	if (entity->tenant_scoped)
-		add_value(b, &row, EA_UUID(&past->req->tenant), entity->tenant_column);
-	if (entity->locking)
-		add_value(b, &row, EA_INT8(state->version), entity->version_column);
+		add_value(b, &row, EA_UUID(&past->req->tenant), NULL,
+				  entity->tenant_column);
+	if (entity->locking && !entity->by_xmin)
+		add_value(b, &row, EA_INT8(state->version), NULL,
+				  entity->version_column);
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		EaField    *field = &entity->fields[i];
@@ -655,7 +677,7 @@ ea_past_stand_in(EaSqlBuf *b, EaPast *past, const EaPastState *state)
 		for (int c = 0; c < field->ncolumns; c++)
 			add_value(b, &row, ea_past_values_column(field, c,
 													 &state->values[i]),
-					  field->columns[c].name);
+					  field->columns[c].input, field->columns[c].name);
 	}
 	appendStringInfoChar(&row, ')');
 	*stand_in = *entity;

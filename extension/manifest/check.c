@@ -340,6 +340,8 @@ claim_existing(EaManifest *m, EaDeclEntity *entity, EaDeclColumn column,
 	EaDeclField *field = ea_names_map_get(entity->by_name, key);
 
 	if (entity->columns[column] != NULL &&
+		!(column == EA_DECL_VERSION && entity->of_application &&
+		  strcmp(entity->columns[column], EA_XMIN) == 0) &&
 		!is_of_postgres(m, entity, ea_errors_pointer("/spec/columns", key),
 						entity->columns[column]) &&
 		!ea_names_map_put(columns, entity->columns[column], system_field))
@@ -428,6 +430,7 @@ check_index_field(EaManifest *m, EaDeclEntity *entity, const char *pointer,
 						  "attributes and to-one references have one");
 	else if (field->sound && field->type &&
 			 field->type->form == EA_FORM_TEXT &&
+			 !entity->of_application &&
 			 (field->max_length < 0 ||
 			  field->max_length > EA_MANIFEST_MAX_KEY))
 		ea_manifest_fault(m, label, pointer,

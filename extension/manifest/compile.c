@@ -14,6 +14,7 @@
 #include "manifest/constraint_names.h"
 #include "manifest/existing_keys.h"
 #include "manifest/fields.h"
+#include "manifest/held_type.h"
 #include "manifest/manifest.h"
 
 static const char *const kind_names[] = {
@@ -169,6 +170,17 @@ static void
 write_attribute(EaManifest *m, StringInfo buf, EaDeclField *field)
 {
 	write_string(buf, "type", field->type->name);
+	if (field->type->id >= EA_N_TYPES)
+		write_string(buf, "as", field->type->as);
+	write_true(buf, "adapted", field->adapted);
+	if (field->held_type != NULL)
+	{
+		ea_jsonwrite_key(buf, "held");
+		appendStringInfoChar(buf, '{');
+		write_string(buf, "schema", field->held_schema);
+		write_string(buf, "type", field->held_type);
+		appendStringInfoChar(buf, '}');
+	}
 	write_string(buf, "column", field->column);
 	write_true(buf, "index", field->index);
 	write_value(m, buf, "default", field->type, field->default_value);
@@ -187,9 +199,10 @@ write_attribute(EaManifest *m, StringInfo buf, EaDeclField *field)
 static void
 write_key_type(StringInfo buf, const EaHostColumn *column)
 {
-	if (column->type == NULL || strcmp(column->type, "uuid") == 0)
+	if (column->key_type == NULL ||
+		strcmp(column->key_type, "uuid") == 0)
 		return;
-	write_string(buf, "keyType", column->type);
+	write_string(buf, "keyType", column->key_type);
 	if (column->length > 0)
 		write_number(buf, "keyLength", column->length);
 }
@@ -263,6 +276,7 @@ write_field(EaManifest *m, StringInfo buf, EaDeclField *field)
 	else
 		write_relationship(m, buf, field);
 	write_true(buf, "required", field->required);
+	write_true(buf, "defaulted", ea_manifest_is_defaulted(field));
 	write_true(buf, "unique", field->unique);
 	write_true(buf, "readOnly", field->read_only);
 	write_true(buf, "writeOnce", field->write_once);

@@ -71,6 +71,8 @@ static const char *const relations[] =
 {"ManyToOne", "OneToMany", "OneToOne", "ManyToMany", NULL};
 static const char *const on_deletes[] =
 {"restrict", "cascade", "setNull", NULL};
+static const char *const zones[] =
+{"UTC", NULL};
 
 #define KEY(name, form, member) \
 	{name, form, 0, offsetof(EaDeclField, member)}
@@ -83,7 +85,7 @@ static const EaKey field_keys[] =
 	KEY("unique", EA_KEY_BOOL, unique),
 	KEY("index", EA_KEY_BOOL, index),
 	KEY("default", EA_KEY_VALUE, default_value),
-	KEY("enum", EA_KEY_ARRAY, enum_values),
+	KEY("enum", EA_KEY_VALUE, enum_values),
 	KEY("minLength", EA_KEY_COUNT, min_length),
 	KEY("maxLength", EA_KEY_NUMBER, max_length),
 	KEY("pattern", EA_KEY_STRING, pattern),
@@ -91,6 +93,7 @@ static const EaKey field_keys[] =
 	KEY("maximum", EA_KEY_VALUE, maximum),
 	KEY("precision", EA_KEY_NUMBER, precision),
 	KEY("scale", EA_KEY_COUNT, scale),
+	{"zone", EA_KEY_CHOICE, 0, offsetof(EaDeclField, zone), zones},
 	KEY("readOnly", EA_KEY_BOOL, read_only),
 	KEY("writeOnce", EA_KEY_BOOL, write_once),
 	KEY("renamedFrom", EA_KEY_STRING, renamed_from),

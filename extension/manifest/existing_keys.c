@@ -256,7 +256,7 @@ ea_manifest_find_key(const EaDeclEntity *entity, const EaDeclEntity *target,
 		entity->existing_table == NULL)
 		return;
 	ea_host_column(entity->schema, entity->table, column, key);
-	if (key->type == NULL)
+	if (key->key_type == NULL)
 		*key = target->key_column;
 }
 
@@ -267,9 +267,9 @@ ea_manifest_id_maker(const EaDeclEntity *entity)
 
 	if (entity->key_field != NULL && !entity->key_field->read_only)
 		return "client";
-	if (key->filled)
+	if (key->has_default)
 		return "database";
-	return key->type == NULL || strcmp(key->type, "uuid") == 0 ?
+	return key->key_type == NULL || strcmp(key->key_type, "uuid") == 0 ?
 		"service" : "client";
 }
 

@@ -3,6 +3,7 @@
 #include "manifest/existing_keys.h"
 #include "manifest/faults.h"
 #include "manifest/fields.h"
+#include "manifest/held_type.h"
 #include "manifest/manifest.h"
 #include "manifest/own_fields.h"
 #include "model/host.h"
@@ -38,6 +39,7 @@ static const struct
 	{"maximum", EA_KEYS_LIMITS, 0, NULL},
 	{"precision", EA_KEYS_DIGITS, 0, NULL},
 	{"scale", EA_KEYS_DIGITS, 0, NULL},
+	{"zone", EA_KEYS_ZONE, 0, NULL},
 	{"target", 0, WITH_REF | WITH_ONE_OF, "ref and oneof"},
 	{"relation", 0, WITH_REF, "ref"},
 	{"mappedBy", 0, WITH_REF, "ref"},
@@ -131,6 +133,29 @@ refuse_type(EaManifest *m, EaDeclField *field)
 	field->sound = false;
 }
 
+/* A list, or that of the column's type, where there can be one. */
+static void
+check_enum_key(EaManifest *m, EaDeclField *field)
+{
+	const EaJson *values = field->enum_values;
+
+	if (values == NULL || values->kind == EA_JSON_ARRAY)
+		return;
+	field->enum_values = NULL;
+	field->of_database = values->kind == EA_JSON_STRING &&
+		strcmp(values->text, "database") == 0;
+	if (field->of_database && field->type != NULL &&
+		strcmp(field->type_name, "string") == 0 &&
+		field->entity->of_application)
+		return;
+	fault(m, field, "enum", !field->of_database ?
+		  psprintf("must be a list, not %s", ea_jsonread_kind(values)) :
+		  "\"database\" goes with a string of a table of an application",
+		  NULL);
+	field->of_database = false;
+	field->sound = false;
+}
+
 void
 ea_manifest_check_keys(EaManifest *m, EaDeclField *field)
 {
@@ -139,6 +164,8 @@ ea_manifest_check_keys(EaManifest *m, EaDeclField *field)
 	if (field->type_name == NULL)
 		return;
 	field->type = ea_types_find(field->type_name);
+	if (field->type == NULL)
+		field->type = ea_types_of_others(field->type_name);
 	if (strcmp(field->type_name, "ref") == 0)
 		field->kind = EA_TO_ONE;
 	else if (strcmp(field->type_name, "oneof") == 0)
@@ -162,6 +189,11 @@ ea_manifest_check_keys(EaManifest *m, EaDeclField *field)
 			field->sound = false;
 		}
 	}
+	if (field->type != NULL)
+		ea_manifest_refuse_held(m, field);
+
+	check_enum_key(m, field);
+
 	/* said above; what does not fit the type is not looked at further */
 	allowed = field->type == NULL ? 0 : field->type->keys;
 	if ((allowed & EA_KEYS_LIMITS) == 0)
@@ -272,7 +304,7 @@ check_text_keys(EaManifest *m, EaDeclField *field)
 			field->pattern = NULL;
 		}
 	}
-	if ((field->unique || field->index) &&
+	if ((field->unique || field->index) && !field->entity->of_application &&
 		(field->max_length < 0 || field->max_length > EA_MANIFEST_MAX_KEY))
 		fault(m, field, field->unique ? "unique" : "index",
 			  "values may be too long for an index",
@@ -283,6 +315,8 @@ check_text_keys(EaManifest *m, EaDeclField *field)
 static void
 check_digits_keys(EaManifest *m, EaDeclField *field)
 {
+	if (field->open)
+		return;
 	if (field->precision < 0)
 		field->precision = field->type->size;
 	if (field->scale < 0)
@@ -314,6 +348,7 @@ ea_manifest_check_attribute(EaManifest *m, EaDeclField *field)
 	field->column = ea_manifest_column(field, NULL,
 									   ea_names_snake(field->name));
 	ea_manifest_note_key(field, field->column);
+	ea_manifest_hold_type(m, field);
 	if (field->type->form == EA_FORM_TEXT)
 		check_text_keys(m, field);
 	if (field->type->modifier == EA_MODIFIER_DIGITS)
@@ -323,7 +358,7 @@ ea_manifest_check_attribute(EaManifest *m, EaDeclField *field)
 	checked.min_length = field->min_length;
 	checked.max_length = field->max_length;
 	checked.pattern = field->pattern;
-	checked.precision = field->precision;
+	checked.precision = Max(field->precision, 0);
 	checked.scale = field->scale;
 	checked.has_minimum = read_limit(m, field, "minimum", field->minimum,
 									 &checked.minimum);

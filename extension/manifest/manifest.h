@@ -97,6 +97,7 @@ struct EaDeclField
 	int			max_length;
 	int			precision;
 	int			scale;
+	int			zone;			/* 0: UTC */
 	int			since;
 	int			removed_in;
 	const EaJson *default_value;
@@ -112,6 +113,11 @@ struct EaDeclField
 	bool		sound;			/* no fault so far that hides others */
 	EaFieldKind kind;
 	const EaType *type;			/* of an attribute */
+	bool		open;			/* decimal of any number of digits */
+	bool		adapted;		/* the column stores others than are written */
+	bool		of_database;	/* the column's type says which labels */
+	const char *held_schema;	/* the type of a column whose values cross */
+	const char *held_type;		/* as texts; or NULL */
 	char	   *column;			/* of an attribute */
 	List	   *members;		/* of EaDeclMember * */
 	EaDeclField *owner;			/* of an inverse side */

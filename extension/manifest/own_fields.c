@@ -54,6 +54,7 @@ ea_manifest_new_field(EaDeclEntity *entity, const char *name,
 	field->json = json;
 	field->pointer = pointer;
 	field->relation = field->on_delete = -1;
+	field->zone = -1;
 	field->min_length = field->max_length = -1;
 	field->precision = field->scale = -1;
 	field->since = field->removed_in = -1;

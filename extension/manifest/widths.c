@@ -41,15 +41,19 @@ fixed_width(const EaType *type)
 			return sizeof(bool);
 		case EA_FORM_INT32:
 		case EA_FORM_DATE:
+		case EA_FORM_FLOAT4:
 			return sizeof(int32);
 		case EA_FORM_INT64:
 		case EA_FORM_TIMESTAMP:
+		case EA_FORM_FLOAT8:
 			return sizeof(int64);
 		case EA_FORM_UUID:
 			return UUID_LEN;
 		case EA_FORM_TEXT:
 		case EA_FORM_NUMERIC:
 		case EA_FORM_JSONB:
+		case EA_FORM_BYTES:
+		case EA_FORM_JSON:
 			break;
 	}
 	return 0;

@@ -16,6 +16,7 @@
 #include "model/application.h"
 #include "model/catalog_load.h"
 #include "model/entity.h"
+#include "model/held_column.h"
 
 /* Words by the value that they stand for; of operations its bit. */
 static const char *const field_kinds[] = {
@@ -168,17 +169,35 @@ read_value(const EaType *type, const EaJson *json, const char *name,
 }
 
 static void
+load_held(EaField *field, const EaJson *held)
+{
+	if (held == NULL)
+		elog(ERROR, "a stored definition lacks the type of a column");
+	ea_held_column_load(field, need_string(held, "schema"),
+						need_string(held, "type"));
+}
+
+static void
 load_attribute(EaCatalog *catalog, EaField *field, const EaJson *json)
 {
-	field->type = ea_types_find(need_string(json, "type"));
+	field->type = ea_types_stored(ea_jsonread_get(json, "as") != NULL ?
+								  need_string(json, "as") :
+								  need_string(json, "type"));
 	if (field->type == NULL)
 		elog(ERROR, "a stored definition has an unknown type");
 	field->shown = catalog->text_numbers ? ea_types_as_text(field->type) :
 		field->type;
 	field->columns = palloc(sizeof(EaColumn));
 	field->columns[field->ncolumns++] = (EaColumn) {
-		quoted(json, "column"), field->type->oid, field->type->array_oid
+		quoted(json, "column"), field->type->oid, field->type->array_oid,
+		field->type->oid
 	};
+	field->adapted = ea_jsonread_bool(json, "adapted", false);
+	field->entity->adapts |= field->adapted;
+	if (field->type->crosses != EA_CROSSES_AS_IS)
+		load_held(field, ea_jsonread_get(json, "held"));
+	field->entity->spells |= field->type->id == EA_TYPE_NATIVE;
+	field->entity->heavy |= field->type->form == EA_FORM_BYTES;
 	field->precision = ea_jsonread_int(json, "precision", 0);
 	field->scale = ea_jsonread_int(json, "scale", 0);
 	field->min_length = ea_jsonread_int(json, "minLength", -1);
@@ -225,7 +244,7 @@ load_relationship(EaField *field, const EaJson *json)
 		if (ea_catalog_has_column(field))
 			field->columns[field->ncolumns++] = (EaColumn) {
 				member->column, member->key.type->oid,
-				member->key.type->array_oid
+				member->key.type->array_oid, member->key.type->oid
 			};
 	}
 	field->one_of = copy_string(json, "oneOf");
@@ -293,6 +312,8 @@ load_field(EaEntity *entity, EaField *field, const EaJson *json)
 	field->since = ea_jsonread_int(json, "since", 0);
 	field->removed_in = ea_jsonread_int(json, "removedIn", INT_MAX);
 	field->required = ea_jsonread_bool(json, "required", false);
+	field->defaulted = ea_jsonread_bool(json, "defaulted", false);
+	entity->defaults |= field->defaulted;
 	field->unique = ea_jsonread_bool(json, "unique", false);
 	field->read_only = ea_jsonread_bool(json, "readOnly", false);
 	field->write_once = ea_jsonread_bool(json, "writeOnce", false);
@@ -418,6 +439,10 @@ load_columns(EaEntity *entity, const EaJson *definition)
 			*(char **) ((char *) entity + columns[i].offset) =
 				pstrdup(quote_identifier(name));
 	}
+	entity->by_xmin = entity->existing && entity->locking &&
+		entity->version_column != NULL &&
+		strcmp(entity->version_column, EA_XMIN) == 0;
+
 	/* the definition is of before there was such a column */
 	if (!entity->existing &&
 		!ea_jsonread_bool(definition, "deletionId", false))

@@ -67,12 +67,33 @@ typedef struct EaPiece
 	int			len;
 } EaPiece;
 
+/* Operators that are named where they are others than those of the text. */
+typedef enum EaComparison
+{
+	EA_COMPARES_EQ,
+	EA_COMPARES_NE,
+	EA_COMPARES_LT,
+	EA_COMPARES_LE,
+	EA_COMPARES_GT,
+	EA_COMPARES_GE,
+	EA_COMPARES_LIKE,
+	EA_COMPARES_ILIKE,
+	EA_N_COMPARISONS
+} EaComparison;
+
 /* A column of the row that a field stands in. */
 typedef struct EaColumn
 {
 	char	   *name;			/* quoted */
-	Oid			type;
+	Oid			type;			/* of its values here, */
 	Oid			array_type;
+	Oid			held;			/* and in the table */
+
+	/* of values that do not cross as they are; else NULL */
+	const char *input;			/* the type that a text is cast to */
+	const char *before;			/* SQL around the column, */
+	const char *after;			/* where it is read */
+	char	  **operators;		/* by EaComparison; an entry may be NULL */
 } EaColumn;
 
 struct EaField
@@ -85,6 +106,7 @@ struct EaField
 	int			since;			/* versions [since, removed_in) show it */
 	int			removed_in;
 	bool		required;
+	bool		defaulted;		/* its column has a default of its own */
 	bool		unique;
 	bool		read_only;
 	bool		write_once;
@@ -104,8 +126,10 @@ struct EaField
 	const EaType *shown;		/* the same, as documents have its values */
 	bool		has_default;
 	Datum		default_value;
-	int			precision;		/* decimal */
+	int			precision;		/* decimal; 0: of any number of digits */
 	int			scale;
+	bool		adapted;		/* the column may store another value than is
+								 * written: it rounds, or spells it anew */
 	int			min_length;		/* characters; -1: none */
 	int			max_length;
 	char	   *pattern;		/* POSIX regular expression, or NULL */
@@ -205,6 +229,10 @@ struct EaEntity
 	bool		alone;			/* nobody else writes to an existing table */
 	bool		of_application; /* whose table is another role's */
 	bool		row_security;	/* which row-level security may bind */
+	bool		adapts;			/* it has a field that is adapted, */
+	bool		defaults;		/* or that is defaulted, */
+	bool		spells;			/* or whose text depends on settings, */
+	bool		heavy;			/* or that lists show where it is named */
 	char	   *schema_name;	/* of it, unquoted */
 	char	   *table_name;
 	int			nunseen;
@@ -219,7 +247,8 @@ struct EaEntity
 	EaIdMaker	maker;
 	EaField    *key_field;		/* whose column it is as well, or NULL */
 	char	   *tenant_column;	/* of what is tenant-scoped */
-	char	   *version_column; /* of what is locked optimistically */
+	char	   *version_column; /* of what is locked optimistically; */
+	bool		by_xmin;		/* PostgreSQL's own, which nobody writes */
 	char	   *deleted_column; /* of what is deleted softly */
 	char	   *deletion_column;	/* what it was deleted with; NULL: all
 									 * that was deleted at the same time */
@@ -251,6 +280,9 @@ struct EaEntity
 	EaConstraint *constraints;
 };
 
+/* The version that PostgreSQL itself has of each row of an ordinary table */
+#define EA_XMIN "xmin"
+
 /* Names of the operations in manifests, by their bits; NULL at the end. */
 extern const char *const ea_catalog_operations[EA_OPS + 1];
 
@@ -269,6 +301,14 @@ extern EaField *ea_catalog_field(EaEntity *entity, const char *name, int len);
 #define ea_catalog_reuses_ids(entity) \
 	((entity)->key.form != EA_ID_UUID || \
 	 (entity)->maker == EA_ID_OF_CLIENT)
+
+/* A decimal of a limited number of digits: other columns hold any number. */
+#define ea_catalog_has_digits(field) \
+	((field)->type->modifier == EA_MODIFIER_DIGITS && (field)->precision > 0)
+
+/* Its values cross as texts. */
+#define ea_catalog_crosses(field) \
+	((field)->kind == EA_ATTRIBUTE && (field)->columns[0].input != NULL)
 
 /* Its column or columns stand in the row of the resource itself. */
 #define ea_catalog_has_column(field) \

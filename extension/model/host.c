@@ -1,11 +1,14 @@
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/htup_details.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
+#include "common/shortest_dec.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "regex/regex.h"
@@ -64,42 +67,68 @@ static const struct
 };
 
 static void
-find_key_type(Oid type, EaHostColumn *column)
+find_key_type(EaHostColumn *column)
 {
 	for (int i = 0; i < lengthof(key_types); i++)
 	{
-		if (key_types[i].oid != type)
+		if (key_types[i].oid != column->type)
 			continue;
-		column->type = key_types[i].name;
+		column->key_type = key_types[i].name;
 		column->policy = key_types[i].policy;
 	}
+	if ((column->type == VARCHAROID || column->type == BPCHAROID) &&
+		column->modifier > VARHDRSZ)
+		column->length = column->modifier - VARHDRSZ;
 }
 
-void
-ea_host_column(const char *schema, const char *table, const char *name,
-			   EaHostColumn *column)
+bool
+ea_host_column(const char *schema, const char *table, const char *column,
+			   EaHostColumn *found)
 {
 	Oid			namespace = get_namespace_oid(schema, true);
 	Oid			relid = OidIsValid(namespace) ?
 	get_relname_relid(table, namespace) : InvalidOid;
 	HeapTuple	tuple = OidIsValid(relid) ?
-	SearchSysCacheAttName(relid, name) : NULL;
-	Form_pg_attribute att;
-	int32		typmod;
-	Oid			base;
+	SearchSysCacheAttName(relid, column) : NULL;
+	Form_pg_attribute form;
+	Form_pg_type type;
 
-	memset(column, 0, sizeof(*column));
-	column->policy = EA_POLICY_ANY;
+	memset(found, 0, sizeof(*found));
+	found->policy = EA_POLICY_ANY;
 	if (!HeapTupleIsValid(tuple))
-		return;
-	att = (Form_pg_attribute) GETSTRUCT(tuple);
-	typmod = att->atttypmod;
-	base = getBaseTypeAndTypmod(att->atttypid, &typmod);
-	find_key_type(base, column);
-	if ((base == VARCHAROID || base == BPCHAROID) && typmod > VARHDRSZ)
-		column->length = typmod - VARHDRSZ;
-	column->filled = att->atthasdef || att->attidentity != '\0';
+		return false;
+	form = (Form_pg_attribute) GETSTRUCT(tuple);
+	found->modifier = form->atttypmod;
+	found->type = getBaseTypeAndTypmod(form->atttypid, &found->modifier);
+	found->has_default = form->atthasdef || form->attidentity != '\0';
+	found->is_enum = type_is_enum(found->type);
+	found->is_domain = found->type != form->atttypid;
+	found->is_array = OidIsValid(get_element_type(found->type));
+	found->is_listed = OidIsValid(get_array_type(found->type));
+	found->dimensions = form->attndims;
 	ReleaseSysCache(tuple);
+	find_key_type(found);
+	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(found->type));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	type = (Form_pg_type) GETSTRUCT(tuple);
+	found->schema = get_namespace_name(type->typnamespace);
+	found->name = pstrdup(NameStr(type->typname));
+	ReleaseSysCache(tuple);
+	return found->schema != NULL;
+}
+
+bool
+ea_host_has_label(const EaHostColumn *column, const char *label)
+{
+	HeapTuple	tuple = strlen(label) >= NAMEDATALEN ? NULL :
+	SearchSysCache2(ENUMTYPOIDNAME, ObjectIdGetDatum(column->type),
+					CStringGetDatum(label));
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	ReleaseSysCache(tuple);
+	return true;
 }
 
 /* -------- numbers -------- */
@@ -128,6 +157,40 @@ int
 ea_host_number_compare(Datum a, Datum b)
 {
 	return DatumGetInt32(DirectFunctionCall2(numeric_cmp, a, b));
+}
+
+/* No errno is asked: a quotient of a word for infinity has none. */
+bool
+ea_host_float_read(const char *text, bool single, Datum *number)
+{
+	bool		word = strpbrk(text, "nN") != NULL;
+	double		wide = strtod(text, NULL);
+	float		narrow = strtof(text, NULL);
+	bool		zero = strspn(text, "-0.") == strcspn(text, "eE");
+
+	if (!word && ((single ? isinf(narrow) : isinf(wide)) ||
+				  (!zero && (single ? narrow == 0 : wide == 0))))
+		return false;
+	*number = single ? Float4GetDatum(narrow) : Float8GetDatum(wide);
+	return true;
+}
+
+char *
+ea_host_float_write(Datum number, bool single)
+{
+	char	   *text = palloc(DOUBLE_SHORTEST_DECIMAL_LEN);
+	double		wide = single ? DatumGetFloat4(number)
+		: DatumGetFloat8(number);
+
+	if (isnan(wide))
+		strcpy(text, "NaN");
+	else if (isinf(wide))
+		strcpy(text, wide < 0 ? "-Infinity" : "Infinity");
+	else if (single)
+		float_to_shortest_decimal_buf(DatumGetFloat4(number), text);
+	else
+		double_to_shortest_decimal_buf(wide, text);
+	return text;
 }
 
 /* -------- JSON -------- */

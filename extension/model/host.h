@@ -28,6 +28,13 @@ extern char *ea_host_number_short(Datum number);
 /* Less than, equal to or greater than 0 */
 extern int	ea_host_number_compare(Datum a, Datum b);
 
+/*
+ * Floating-point numbers, of four bytes or of eight: false for one that is
+ * beyond them.  Written as the shortest text that is read as the same.
+ */
+extern bool ea_host_float_read(const char *text, bool single, Datum *number);
+extern char *ea_host_float_write(Datum number, bool single);
+
 /* JSON, which was found to be sound and to fit */
 extern Datum ea_host_jsonb_read(const char *json);
 extern void ea_host_jsonb_write(StringInfo buf, Datum value);
@@ -38,19 +45,33 @@ extern void ea_host_jsonb_write(StringInfo buf, Datum value);
  */
 extern bool ea_host_is_ours(const char *schema, const char *table);
 
-/* A column that a table has, as the key of an entity or what refers to it. */
+/* A column that is there, as tables of others have them. */
 typedef struct EaHostColumn
 {
-	const char *type;			/* below its domains, by the name of
-								 * PostgreSQL's catalog; NULL: not known */
+	Oid			type;			/* below domains */
+	int32		modifier;		/* -1: none */
+	bool		has_default;	/* or makes its values itself */
+	bool		is_enum;
+	bool		is_domain;
+	bool		is_array;
+	int			dimensions;		/* as declared */
+	bool		is_listed;		/* there are arrays of its type */
+	const char *schema;			/* of the type, */
+	const char *name;			/* and its name */
+
+	/* as the key of an entity, or what refers to it */
+	const char *key_type;		/* by the name of PostgreSQL's catalog; NULL:
+								 * not known, or none of a key */
 	int			length;			/* characters that it may have, 0: any */
-	bool		filled;			/* by a default, an identity, an expression */
 	EaPolicyType policy;		/* as which policies take it */
 } EaHostColumn;
 
-/* Nothing is known where the column is not there. */
-extern void ea_host_column(const char *schema, const char *table,
-						   const char *name, EaHostColumn *column);
+/* False: it is not there, or there is nobody to ask; nothing is known then. */
+extern bool ea_host_column(const char *schema, const char *table,
+						   const char *column, EaHostColumn *found);
+
+/* The enumeration of this name has the label. */
+extern bool ea_host_has_label(const EaHostColumn *column, const char *label);
 
 /* NULL, or the fault of a regular expression. */
 extern const char *ea_host_pattern_fault(const char *pattern);

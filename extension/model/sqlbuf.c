@@ -60,15 +60,48 @@ ea_sqlbuf_select(EaSqlBuf *b, int alias, const char *column, Oid type)
 	ea_sqlbuf_reads(b, type);
 }
 
+/* PostgreSQL has no cast from its own numbers of transactions. */
+void
+ea_sqlbuf_version(EaSqlBuf *b, int alias, const EaEntity *entity)
+{
+	ea_sqlbuf_column(b, alias, entity->version_column);
+	if (entity->by_xmin)
+		ea_sqlbuf_add(b, "::pg_catalog.text::pg_catalog.int8");
+}
+
+void
+ea_sqlbuf_select_version(EaSqlBuf *b, int alias, const EaEntity *entity)
+{
+	ea_sqlbuf_version(b, alias, entity);
+	ea_sqlbuf_reads(b, INT8OID);
+}
+
+void
+ea_sqlbuf_column_read(EaSqlBuf *b, int alias, const EaColumn *column)
+{
+	if (column->before != NULL)
+		ea_sqlbuf_add(b, column->before);
+	ea_sqlbuf_column(b, alias, column->name);
+	if (column->before != NULL)
+		ea_sqlbuf_add(b, column->after);
+}
+
 void
 ea_sqlbuf_select_field(EaSqlBuf *b, int alias, const EaField *field)
 {
 	for (int c = 0; c < field->ncolumns; c++)
 	{
 		ea_sqlbuf_add(b, ", ");
-		ea_sqlbuf_select(b, alias, field->columns[c].name,
-						 field->columns[c].type);
+		ea_sqlbuf_column_read(b, alias, &field->columns[c]);
+		ea_sqlbuf_reads(b, field->columns[c].type);
 	}
+}
+
+void
+ea_sqlbuf_cast(EaSqlBuf *b, const EaColumn *column, bool array)
+{
+	if (column->input != NULL)
+		ea_sqlbuf_addf(b, "::%s%s", column->input, array ? "[]" : "");
 }
 
 int
@@ -145,7 +178,8 @@ check_table(void *arg, Relation rel)
 
 /* Tables of an application come with its role. */
 static EaHeld
-make_held(EaRequest *req, bool here, bool of_application, bool by_settings)
+make_held(EaRequest *req, bool here, bool of_application, bool by_settings,
+		  bool spells)
 {
 	EaHeld		held = {is_current, check_table, req->catalog, here};
 
@@ -153,6 +187,7 @@ make_held(EaRequest *req, bool here, bool of_application, bool by_settings)
 	{
 		held.application = ea_application_of(req);
 		held.by_settings = by_settings;
+		held.spells = spells;
 	}
 	return held;
 }
@@ -247,6 +282,7 @@ note_side(EaSqlBuf *b, const EaEntity *entity)
 {
 	b->of_application |= entity->of_application;
 	b->by_settings |= entity->row_security;
+	b->spells |= entity->spells;
 }
 
 static const char *
@@ -321,7 +357,7 @@ ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
 {
 	const EaHeld held = make_held(req, ea_distributed() &&
 								  ea_sqlbuf_is_here(req),
-								  entity->of_application, false);
+								  entity->of_application, false, false);
 	const char *table = entity->table;
 	EaCountKey	all[EA_COUNT_MAX_KEYS];
 	int			n = 0;
@@ -427,6 +463,17 @@ ea_sqlbuf_from_all(EaSqlBuf *b, EaEntity *entity)
 	return alias;
 }
 
+void
+ea_sqlbuf_convert(EaSqlBuf *b, const EaField *field, Datum value)
+{
+	ea_sqlbuf_add(b, "SELECT 1 FROM (SELECT ");
+	ea_sqlbuf_value(b, TEXTOID, value, false);
+	ea_sqlbuf_cast(b, &field->columns[0], false);
+	ea_sqlbuf_addf(b, " AS value) u LEFT JOIN %s t%d ON false"
+				   " WHERE u.value IS NOT NULL",
+				   place_of_entity(b, field->entity), ea_sqlbuf_reserve(b));
+}
+
 /* A write of a table with user-defined code, which may change settings. */
 static int
 written_alias(EaSqlBuf *b, EaEntity *entity)
@@ -455,6 +502,7 @@ ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity)
 {
 	int			alias = written_alias(b, entity);
 
+	b->keeps_rows = true;
 	ea_sqlbuf_addf(b, "DELETE FROM %s t%d WHERE ",
 				   place_of_entity(b, entity, RowExclusiveLock), alias);
 	add_predicates(b, entity, alias, EA_OP_DELETE);
@@ -650,7 +698,8 @@ ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
 			  EaRowFunction row, void *arg)
 {
 	const EaHeld held = make_held(b->req, b->place == EA_PLACE_HERE,
-								  b->of_application, b->by_settings);
+								  b->of_application, b->by_settings,
+								  b->spells && (!b->writes || b->keeps_rows));
 	const EaReader reader = {
 		row, b->nreads, b->reads, b->planning, b->tenant_param, b->replaced
 	};

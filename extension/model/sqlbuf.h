@@ -61,7 +61,9 @@ typedef struct EaSqlBuf
 	EaSqlPlace	place;			/* where its tables are */
 	bool		writes;			/* it changes one of them */
 	bool		of_application; /* it is over tables of one, */
-	bool		by_settings;	/* with policies that may ask for settings */
+	bool		by_settings;	/* with policies that may ask for settings, */
+	bool		spells;			/* or values whose texts depend on some */
+	bool		keeps_rows;		/* it deletes, or changes no row */
 	bool		triggered;		/* it has run, and user-defined triggers had
 								 * a say in what it wrote */
 } EaSqlBuf;
@@ -96,9 +98,30 @@ extern void ea_sqlbuf_reads(EaSqlBuf *b, Oid type);
 extern void ea_sqlbuf_select(EaSqlBuf *b, int alias, const char *column,
 							 Oid type);
 
+/* The version of what is locked optimistically; and it is read as the next. */
+extern void ea_sqlbuf_version(EaSqlBuf *b, int alias, const EaEntity *entity);
+extern void ea_sqlbuf_select_version(EaSqlBuf *b, int alias,
+									 const EaEntity *entity);
+
 /* The same for each column that a field has in the row, a comma before it. */
 extern void ea_sqlbuf_select_field(EaSqlBuf *b, int alias,
 								   const EaField *field);
+
+/*
+ * Append a text of the value of a column, `t<alias>.<column>` between what it
+ * takes to read it, if its values do not cross as they are.
+ */
+extern void ea_sqlbuf_column_read(EaSqlBuf *b, int alias,
+								  const EaColumn *column);
+
+/* Append the cast behind a parameter for the column, or an array of them. */
+extern void ea_sqlbuf_cast(EaSqlBuf *b, const EaColumn *column, bool array);
+
+/*
+ * A statement over the table that finds nothing but whether the field's type
+ * takes a text: an error, if it does not.
+ */
+extern void ea_sqlbuf_convert(EaSqlBuf *b, const EaField *field, Datum value);
 
 /* Add a parameter; returns its number, and the macro also writes `$n`. */
 extern int	ea_sqlbuf_param(EaSqlBuf *b, Oid type, Datum value, bool isnull);

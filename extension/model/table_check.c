@@ -41,15 +41,21 @@ holds_values(const EaField *field, Oid type, int32 typmod)
 	switch (type)
 	{
 		case NUMERICOID:
+			if (!ea_catalog_has_digits(field))
+				return typmod < 0 || field->adapted;
 			return typmod >= 0 &&
 				((most >> 16) & 0xffff) >= field->precision &&
 				((most & 0x7ff) ^ 1024) - 1024 == field->scale;
+		case BPCHAROID:
+			return typmod < 0 || most >= field->max_length;
 		case VARCHAROID:
 			return typmod < 0 ||
 				(field->type->modifier == EA_MODIFIER_LENGTH &&
 				 most >= field->max_length);
+		case TIMESTAMPOID:
 		case TIMESTAMPTZOID:
-			return typmod < 0 || typmod >= MAX_TIMESTAMP_PRECISION;
+			return field->adapted || typmod < 0 ||
+				typmod >= MAX_TIMESTAMP_PRECISION;
 		default:
 			return true;
 	}
@@ -100,7 +106,8 @@ system_columns_fault(const EaEntity *entity, TupleDesc desc)
 	}			columns[] = {
 		{entity->id_column, entity->key.type->oid, true},
 		{entity->tenant_scoped ? entity->tenant_column : NULL, UUIDOID, true},
-		{entity->locking ? entity->version_column : NULL, INT8OID, true},
+		{entity->locking && !entity->by_xmin ? entity->version_column : NULL,
+		INT8OID, true},
 		{entity->soft_delete ? entity->deleted_column : NULL, TIMESTAMPTZOID,
 		false},
 		{entity->soft_delete ? entity->deletion_column : NULL, UUIDOID, false},
@@ -136,7 +143,7 @@ ea_table_check_fault(const EaEntity *entity, TupleDesc desc)
 		for (int c = 0; why == NULL && c < field->ncolumns; c++)
 		{
 			wanted.column = field->columns[c].name;
-			wanted.type = field->columns[c].type;
+			wanted.type = field->columns[c].held;
 			why = column_fault(desc, &wanted);
 		}
 	}

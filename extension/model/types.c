@@ -20,6 +20,7 @@
 #include "utils/date.h"
 #include "utils/timestamp.h"
 
+#include "base/base64url.h"
 #include "base/calendar.h"
 #include "base/compat.h"
 #include "base/jsonwrite.h"
@@ -112,6 +113,21 @@ static void
 write_integer(StringInfo buf, Datum value)
 {
 	ea_text_number(buf, DatumGetInt32(value));
+}
+
+/* An int2's Datum is that of the same int4. */
+static bool
+read_smallint(const char *in, int len, bool in_document, Datum *value,
+			  const char **why)
+{
+	int64		number;
+
+	if (!parse_int64(in, len, &number, why))
+		return false;
+	if (number < PG_INT16_MIN || number > PG_INT16_MAX)
+		return ea_types_refuse(why, "is out of range");
+	*value = Int16GetDatum((int16) number);
+	return true;
 }
 
 static bool
@@ -210,10 +226,8 @@ read_decimal(const char *in, int len, bool in_document, Datum *value,
 
 /* A value that is no number is a string, whether or not numbers are. */
 static void
-write_number(StringInfo buf, Datum value, const char *quote)
+write_digits(StringInfo buf, const char *digits, const char *quote)
 {
-	char	   *digits = ea_host_number_write(value);
-
 	if (*digits == 'N')
 		ea_jsonwrite_lit(buf, "\"NaN\"");
 	else if (*digits == 'I')
@@ -226,6 +240,14 @@ write_number(StringInfo buf, Datum value, const char *quote)
 		ea_text_string(buf, digits);
 		ea_text_string(buf, quote);
 	}
+}
+
+static void
+write_number(StringInfo buf, Datum value, const char *quote)
+{
+	char	   *digits = ea_host_number_write(value);
+
+	write_digits(buf, digits, quote);
 	pfree(digits);
 }
 
@@ -233,6 +255,64 @@ static void
 write_decimal(StringInfo buf, Datum value)
 {
 	write_number(buf, value, "");
+}
+
+/* The digits are those of a decimal, with an exponent of any size. */
+static bool
+read_float(const char *in, int len, bool single, Datum *value,
+		   const char **why)
+{
+	const char *number = in;
+	int			mantissa = len;
+	const char *exponent;
+
+	for (exponent = in; exponent < in + len; exponent++)
+	{
+		if (*exponent == 'e' || *exponent == 'E')
+		{
+			mantissa = exponent - in;
+			break;
+		}
+	}
+	if (mantissa < len)
+	{
+		const char *at = exponent + 1;
+
+		if (at < in + len && (*at == '-' || *at == '+'))
+			at++;
+		if (at == in + len || count_digits(at, in + len) != in + len - at)
+			return ea_types_refuse(why, "must be a number");
+	}
+	if (!check_decimal(number, mantissa, why))
+		return ea_types_refuse(why, "must be a number");
+	return ea_host_float_read(pnstrdup(in, len), single, value) ||
+		ea_types_refuse(why, "is out of range");
+}
+
+static bool
+read_float4(const char *in, int len, bool in_document, Datum *value,
+			const char **why)
+{
+	return read_float(in, len, true, value, why);
+}
+
+static bool
+read_float8(const char *in, int len, bool in_document, Datum *value,
+			const char **why)
+{
+	return read_float(in, len, false, value, why);
+}
+
+static void
+write_float4(StringInfo buf, Datum value)
+{
+	write_digits(buf, ea_host_float_write(value, true), "");
+}
+
+static void
+write_float8(StringInfo buf, Datum value)
+{
+	write_digits(buf, ea_host_float_write(value, false), "");
 }
 
 /* Truth */
@@ -472,6 +552,45 @@ write_datetime(StringInfo buf, Datum value)
 	ea_jsonwrite_timestamp(buf, DatumGetTimestampTz(value));
 }
 
+/* Without an offset: nobody says where it is that time. */
+static bool
+take_local(const char *at, const char *end, bool odd, bool in_document,
+		   int *number, int64 *time)
+{
+	*time = 0;
+	if (!take_date(&at, end, odd, number))
+		return false;
+	if (at == end && !in_document)
+		return true;
+	if (!take_char(&at, end, 'T') && !take_char(&at, end, 't'))
+		return false;
+	return take_time(&at, end, time) && at == end;
+}
+
+static bool
+read_local(const char *in, int len, bool in_document, Datum *value,
+		   const char **why)
+{
+	int			number;
+	int64		time;
+
+	if (!take_local(in, in + len, false, in_document, &number, &time))
+		return ea_types_refuse(why, "must be a date-time of the form "
+							   "2026-11-20T17:29:00.123456, without an "
+							   "offset");
+	time += number * USECS_PER_DAY;
+	if (time >= ea_calendar_number(10000, 1, 1) * USECS_PER_DAY)
+		return ea_types_refuse(why, "is out of range");
+	*value = TimestampGetDatum(time);
+	return true;
+}
+
+static void
+write_local(StringInfo buf, Datum value)
+{
+	ea_jsonwrite_local(buf, DatumGetTimestamp(value));
+}
+
 /* Identifiers */
 
 static bool
@@ -596,6 +715,96 @@ write_decimal_text(StringInfo buf, Datum value)
 	write_number(buf, value, "\"");
 }
 
+/* JSON whose text is kept as it is */
+
+static bool
+make_json_text(const EaJson *json, const char *source, Datum *value)
+{
+	*value = PointerGetDatum(cstring_to_text_with_len(source + json->start,
+													  json->end -
+													  json->start));
+	return true;
+}
+
+static bool
+read_json_text(const char *in, int len, bool in_document, Datum *value,
+			   const char **why)
+{
+	EaJsonFault fault;
+	EaJson	   *json = ea_jsonread_parse(in, len, EA_JSON_MAX_DEPTH, &fault);
+
+	if (json == NULL)
+		return ea_types_refuse(why, "must be JSON");
+	return make_json_text(json, in, value);
+}
+
+static void
+write_json_text(StringInfo buf, Datum value)
+{
+	struct varlena *packed = PG_DETOAST_DATUM_PACKED(value);
+
+	ea_text_bytes(buf, VARDATA_ANY(packed), VARSIZE_ANY_EXHDR(packed));
+	if ((Pointer) packed != DatumGetPointer(value))
+		pfree(packed);
+}
+
+/* Bytes, in base64 (RFC 4648 section 4), with its padding */
+
+static void
+swap_characters(char *text, int len, const char *from, const char *to)
+{
+	for (int i = 0; i < len; i++)
+	{
+		const char *found = memchr(from, text[i], 2);
+
+		if (found != NULL)
+			text[i] = to[found - from];
+	}
+}
+
+static bool
+read_binary(const char *in, int len, bool in_document, Datum *value,
+			const char **why)
+{
+	char	   *text = pnstrdup(in, len);
+	int			padding = len - strcspn(text, "=");
+	uint8	   *bytes = NULL;
+	int			nbytes = 0;
+	bytea	   *result;
+
+	if (len % 4 == 0 && padding <= 2 && strpbrk(text, "-_") == NULL &&
+		strspn(text + len - padding, "=") == padding)
+	{
+		swap_characters(text, len, "+/", "-_");
+		bytes = ea_base64url_decode(text, len - padding, &nbytes);
+	}
+	if (bytes == NULL)
+		return ea_types_refuse(why, "must be base64");
+	result = palloc(VARHDRSZ + nbytes);
+	SET_VARSIZE(result, VARHDRSZ + nbytes);
+	memcpy(VARDATA(result), bytes, nbytes);
+	*value = PointerGetDatum(result);
+	return true;
+}
+
+static void
+write_binary(StringInfo buf, Datum value)
+{
+	struct varlena *packed = PG_DETOAST_DATUM_PACKED(value);
+	int			len = VARSIZE_ANY_EXHDR(packed);
+	int			start;
+
+	appendStringInfoChar(buf, '"');
+	start = buf->len;
+	ea_base64url_encode(buf, VARDATA_ANY(packed), len);
+	swap_characters(buf->data + start, buf->len - start, "-_", "+/");
+	for (int i = len % 3; i > 0 && i < 3; i++)
+		appendStringInfoChar(buf, '=');
+	appendStringInfoChar(buf, '"');
+	if ((Pointer) packed != DatumGetPointer(value))
+		pfree(packed);
+}
+
 /* Values that are shown and taken from nobody */
 
 static bool
@@ -612,6 +821,14 @@ read_odd_number(const char *in, int len, Datum *value)
 		return false;
 	*value = ea_host_number_read(pnstrdup(in, len));
 	return true;
+}
+
+static bool
+read_odd_float(const char *in, int len, bool single, Datum *value)
+{
+	return (is_word(in, len, "NaN") || is_word(in, len, "infinity") ||
+			is_word(in, len, "-infinity")) &&
+		ea_host_float_read(pnstrdup(in, len), single, value);
 }
 
 static bool
@@ -632,7 +849,8 @@ read_odd_date(const char *in, int len, Datum *value)
 }
 
 static bool
-read_odd_datetime(const char *in, int len, bool in_document, Datum *value)
+read_odd_datetime(const char *in, int len, bool local, bool in_document,
+				  Datum *value)
 {
 	int			number;
 	int64		time;
@@ -641,8 +859,9 @@ read_odd_datetime(const char *in, int len, bool in_document, Datum *value)
 		TIMESTAMP_NOEND(time);
 	else if (is_word(in, len, "-infinity"))
 		TIMESTAMP_NOBEGIN(time);
-	else if (!take_datetime(in, in + len, true, in_document, &number,
-							&time) ||
+	else if (!(local ? take_local : take_datetime) (in, in + len, true,
+													in_document, &number,
+													&time) ||
 			 number > TIMESTAMP_END_JULIAN - POSTGRES_EPOCH_JDATE)
 		return false;
 	else
@@ -670,13 +889,20 @@ ea_types_read_odd(const EaType *type, const char *str, int len,
 		case EA_FORM_DATE:
 			return read_odd_date(str, len, value);
 		case EA_FORM_TIMESTAMP:
-			return read_odd_datetime(str, len, in_document, value);
+			return read_odd_datetime(str, len, type->read == read_local,
+									 in_document, value);
+		case EA_FORM_FLOAT4:
+		case EA_FORM_FLOAT8:
+			return read_odd_float(str, len, type->form == EA_FORM_FLOAT4,
+								  value);
 		case EA_FORM_TEXT:
 		case EA_FORM_INT32:
 		case EA_FORM_INT64:
 		case EA_FORM_BOOL:
 		case EA_FORM_UUID:
 		case EA_FORM_JSONB:
+		case EA_FORM_BYTES:
+		case EA_FORM_JSON:
 			break;
 	}
 	return false;
@@ -688,7 +914,10 @@ ea_types_read_odd(const EaType *type, const char *str, int len,
 	(JSON(NULL) | JSON(BOOL) | JSON(NUMBER) | JSON(STRING) | JSON(ARRAY) | \
 	 JSON(OBJECT))
 
-#define EA_TYPE_NAME(name_) .name = name_
+#define EA_TYPE_NAME(name_) \
+	.name = name_, .as = name_, .crosses = EA_CROSSES_AS_IS
+#define EA_TYPE_HELD(name_, as_, crosses_) \
+	.name = name_, .as = as_, .crosses = crosses_
 #define EA_TYPE_COLUMN(sql_, oid_, modifier_, size_, scale_) \
 	.sql = sql_, .column_oid = oid_, .modifier = modifier_, .size = size_, \
 	.scale = scale_
@@ -712,9 +941,10 @@ ea_types_read_odd(const EaType *type, const char *str, int len,
 	.json_kinds = kinds_, .read = read_, .write = write_, \
 	.write_text = write_text_
 
-const EaType ea_types[EA_N_TYPES] =
+const EaType ea_types[EA_N_ALL_TYPES] =
 {
 #include "model/typelist.h"
+#include "model/columnlist.h"
 };
 
 #undef EA_TYPE_DOCUMENT
@@ -723,9 +953,10 @@ const EaType ea_types[EA_N_TYPES] =
 	.write = write_text_, .write_text = write_text_
 
 /* For clients whose numbers are doubles; those without write_text are none. */
-static const EaType text_types[EA_N_TYPES] =
+static const EaType text_types[EA_N_ALL_TYPES] =
 {
 #include "model/typelist.h"
+#include "model/columnlist.h"
 };
 
 const EaType *
@@ -745,6 +976,28 @@ ea_types_find(const char *name)
 	return NULL;
 }
 
+const EaType *
+ea_types_of_others(const char *name)
+{
+	for (int i = EA_N_TYPES; i < EA_N_ALL_TYPES; i++)
+	{
+		if (strcmp(ea_types[i].name, name) == 0)
+			return &ea_types[i];
+	}
+	return NULL;
+}
+
+const EaType *
+ea_types_stored(const char *as)
+{
+	for (int i = 0; i < EA_N_ALL_TYPES; i++)
+	{
+		if (strcmp(ea_types[i].as, as) == 0)
+			return &ea_types[i];
+	}
+	return NULL;
+}
+
 /* The fault of a JSON value of a kind that the type does not take. */
 static const char *
 wrong_kind(const EaType *type)
@@ -756,7 +1009,9 @@ wrong_kind(const EaType *type)
 		case JSON(BOOL):
 			return "must be true or false";
 		case JSON(NUMBER):
-			return "must be an integer";
+			return type->form == EA_FORM_FLOAT4 ||
+				type->form == EA_FORM_FLOAT8 ? "must be a number" :
+				"must be an integer";
 		default:
 			return "must be a number or a string with one";
 	}
@@ -770,6 +1025,8 @@ ea_types_from_json(const EaType *type, const EaJson *json,
 		return ea_types_refuse(why, wrong_kind(type));
 	if (type->form == EA_FORM_JSONB)
 		return make_jsonb(json, source, value, why);
+	if (type->form == EA_FORM_JSON)
+		return make_json_text(json, source, value);
 	if (json->kind == EA_JSON_BOOL)
 	{
 		*value = BoolGetDatum(json->truth);

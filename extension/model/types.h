@@ -9,13 +9,19 @@
 
 #include "base/jsonread.h"
 
-/* EA_TYPE_STRING and so on; the index into ea_types. */
+/*
+ * EA_TYPE_STRING and so on; the index into ea_types.  Those from EA_N_TYPES on
+ * are of tables of applications alone.
+ */
 typedef enum EaTypeId
 {
 #define EA_TYPE(id, ...) EA_TYPE_##id,
 #include "model/typelist.h"
+	EA_N_TYPES,
+	EA_LAST_OF_MADE = EA_N_TYPES - 1,
+#include "model/columnlist.h"
 #undef EA_TYPE
-	EA_N_TYPES
+	EA_N_ALL_TYPES
 } EaTypeId;
 
 /*
@@ -33,8 +39,20 @@ typedef enum EaForm
 	EA_FORM_DATE,
 	EA_FORM_TIMESTAMP,
 	EA_FORM_UUID,
-	EA_FORM_JSONB
+	EA_FORM_JSONB,
+	EA_FORM_FLOAT4,
+	EA_FORM_FLOAT8,
+	EA_FORM_BYTES,
+	EA_FORM_JSON				/* its text */
 } EaForm;
+
+/* How values go between a column and the service. */
+typedef enum EaCrossing
+{
+	EA_CROSSES_AS_IS,			/* as Datums of the column's type */
+	EA_CROSSES_AS_TEXT,			/* as texts, by its output and input */
+	EA_CROSSES_AS_JSON			/* as jsonb, to be read only */
+} EaCrossing;
 
 /* The modifier of a column's type. */
 typedef enum EaModifier
@@ -57,6 +75,7 @@ typedef enum EaPolicyType
 	EA_POLICY_UUID,
 	EA_POLICY_DATE,
 	EA_POLICY_DATETIME,
+	EA_POLICY_LOCAL,			/* a date-time nobody knows where */
 	EA_POLICY_JSON,				/* only whether it is null can be asked */
 	EA_POLICY_STRINGS,			/* a list of strings */
 	EA_POLICY_NULL,
@@ -74,6 +93,7 @@ typedef enum EaPolicyType
 #define EA_KEYS_TEXT	0x02	/* enum, minLength, maxLength, pattern */
 #define EA_KEYS_LIMITS	0x04	/* minimum, maximum */
 #define EA_KEYS_DIGITS	0x08	/* precision, scale */
+#define EA_KEYS_ZONE	0x10	/* zone */
 
 /* Characters of a value as text. */
 #define EA_CHARACTERS_ANY	0
@@ -83,7 +103,9 @@ typedef enum EaPolicyType
 typedef struct EaType
 {
 	EaTypeId	id;
-	const char *name;
+	const char *name;			/* in manifests, */
+	const char *as;				/* and in definitions: no two have one */
+	EaCrossing	crosses;
 
 	const char *sql;
 	Oid			column_oid;
@@ -121,7 +143,7 @@ typedef struct EaType
 	EaPolicyType policy;
 } EaType;
 
-extern const EaType ea_types[EA_N_TYPES];
+extern const EaType ea_types[EA_N_ALL_TYPES];
 
 /*
  * The bytes that a stored value, which is not null, has when it is fetched and
@@ -134,6 +156,8 @@ ea_types_bytes(const EaType *type, Datum value)
 	{
 		case EA_FORM_TEXT:
 		case EA_FORM_JSONB:
+		case EA_FORM_BYTES:
+		case EA_FORM_JSON:
 			return toast_raw_datum_size(value);
 		case EA_FORM_INT32:
 		case EA_FORM_INT64:
@@ -142,6 +166,8 @@ ea_types_bytes(const EaType *type, Datum value)
 		case EA_FORM_DATE:
 		case EA_FORM_TIMESTAMP:
 		case EA_FORM_UUID:
+		case EA_FORM_FLOAT4:
+		case EA_FORM_FLOAT8:
 			break;
 	}
 	return 0;
@@ -155,8 +181,18 @@ ea_types_refuse(const char **why, const char *message)
 	return false;
 }
 
-/* By manifest name; NULL when there is none (ref and oneof are no types). */
+/*
+ * By manifest name, of made tables; NULL when there is none (ref and oneof are
+ * no types).
+ */
 extern const EaType *ea_types_find(const char *name);
+
+/*
+ * The same of those that only tables of applications have; and by the name
+ * that definitions have, of either.
+ */
+extern const EaType *ea_types_of_others(const char *name);
+extern const EaType *ea_types_stored(const char *as);
 
 /*
  * The type whose values are strings in documents, for those whose values a

@@ -6,6 +6,7 @@
 #include "postgres.h"
 
 #include <ctype.h>
+#include <math.h>
 
 #include "utils/date.h"
 #include "utils/numeric.h"
@@ -15,6 +16,15 @@
 #include "base/text.h"
 #include "model/host.h"
 #include "model/value_checks.h"
+
+/* NaN is greater than all others, and equal to itself, as in PostgreSQL. */
+static int
+compare_floats(double a, double b)
+{
+	if (isnan(a) || isnan(b))
+		return (isnan(a) ? 1 : 0) - (isnan(b) ? 1 : 0);
+	return a < b ? -1 : a > b;
+}
 
 int
 ea_value_compare(const EaType *type, Datum a, Datum b)
@@ -32,10 +42,16 @@ ea_value_compare(const EaType *type, Datum a, Datum b)
 			return COMPARE(DatumGetTimestampTz(a), DatumGetTimestampTz(b));
 		case EA_FORM_NUMERIC:
 			return ea_host_number_compare(a, b);
+		case EA_FORM_FLOAT4:
+			return compare_floats(DatumGetFloat4(a), DatumGetFloat4(b));
+		case EA_FORM_FLOAT8:
+			return compare_floats(DatumGetFloat8(a), DatumGetFloat8(b));
 		case EA_FORM_TEXT:
 		case EA_FORM_BOOL:
 		case EA_FORM_UUID:
 		case EA_FORM_JSONB:
+		case EA_FORM_BYTES:
+		case EA_FORM_JSON:
 			break;
 	}
 #undef COMPARE
@@ -159,8 +175,7 @@ ea_value_check(const EaField *field, Datum value, const char **why)
 {
 	if (field->type->form == EA_FORM_TEXT)
 		return check_text(field, value, why);
-	if (field->type->modifier == EA_MODIFIER_DIGITS &&
-		!check_digits(field, value, why))
+	if (ea_catalog_has_digits(field) && !check_digits(field, value, why))
 		return false;
 	return check_limits(field, value, why);
 }
@@ -173,11 +188,14 @@ ea_value_check_odd(const EaField *field, Datum value, const char **why)
 		case EA_FORM_NUMERIC:
 
 			/* a number of so many digits can be NaN, and not infinite */
-			return numeric_is_nan(DatumGetNumeric(value)) ?
+			return numeric_is_nan(DatumGetNumeric(value)) ||
+				!ea_catalog_has_digits(field) ?
 				check_limits(field, value, why) :
 				ea_types_refuse(why, "must be a finite number");
 		case EA_FORM_DATE:
 		case EA_FORM_TIMESTAMP:
+		case EA_FORM_FLOAT4:
+		case EA_FORM_FLOAT8:
 			return check_limits(field, value, why);
 		case EA_FORM_TEXT:
 		case EA_FORM_INT32:
@@ -185,6 +203,8 @@ ea_value_check_odd(const EaField *field, Datum value, const char **why)
 		case EA_FORM_BOOL:
 		case EA_FORM_UUID:
 		case EA_FORM_JSONB:
+		case EA_FORM_BYTES:
+		case EA_FORM_JSON:
 			break;
 	}
 	return false;

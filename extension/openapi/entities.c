@@ -111,7 +111,7 @@ put_description(EaApi *api, const EaField *field, const EaJson *json)
 	initStringInfo(&text);
 	if (told != NULL)
 		appendStringInfoString(&text, told);
-	if (type != NULL && type->modifier == EA_MODIFIER_DIGITS)
+	if (type != NULL && ea_catalog_has_digits(field))
 		add_note(&text, psprintf("At most %d digits, %d of them after the "
 								 "point.", field->precision, field->scale));
 	if (in_words && field->has_minimum)
@@ -154,10 +154,21 @@ is_odd(const EaField *field, EaForm form)
 static const char *
 string_pattern(const EaField *field, Purpose purpose)
 {
+	const char *words;
+
 	if (!is_odd(field, EA_FORM_NUMERIC))
 		return field->type->schema_pattern;
-	return purpose == FOR_ANSWER && field->shown == field->type ? "^NaN$" :
-		psprintf("^NaN$|%s", field->type->schema_pattern);
+	words = ea_catalog_has_digits(field) ? "^NaN$" : "^(NaN|-?infinity)$";
+	return purpose == FOR_ANSWER && field->shown == field->type ? words :
+		psprintf("%s|%s", words, field->type->schema_pattern);
+}
+
+/* Numbers, but for those that JSON has none of. */
+static bool
+is_float(const EaField *field)
+{
+	return field->type->form == EA_FORM_FLOAT4 ||
+		field->type->form == EA_FORM_FLOAT8;
 }
 
 static void
@@ -193,9 +204,15 @@ put_attribute(EaApi *api, const EaField *field, const EaJson *json,
 					   field->required ? "" : ",\"null\"",
 					   string_pattern(field, purpose));
 	}
+	else if (is_float(field))
+		ea_jsonfmt_put(api->out, "'type':['number','string'%s],"
+					   "'pattern':%q", field->required ? "" : ",\"null\"",
+					   type->schema_pattern);
 	else if (type->schema_type != NULL)
 		ea_jsonfmt_put(api->out, field->required ? "'type':'%s'" :
 					   "'type':['%s','null']", type->schema_type);
+	if (type->id == EA_TYPE_LOCAL)
+		ea_jsonfmt_put(api->out, ",'pattern':%q", type->schema_pattern);
 	if (!text && type->schema_format != NULL)
 		put_format(api, field);
 	if (field->nenum > 0)
@@ -370,8 +387,8 @@ put_fields(EaApi *api, const EaApiEntity *item, bool attributes,
 												   purpose == FOR_ANSWER ?
 												   "Relationship" :
 												   "RelationshipDocument"));
-		if (field->required && !field->has_default && field->caller == NULL &&
-			purpose == FOR_CREATE)
+		if (field->required && !field->has_default && !field->defaulted &&
+			field->caller == NULL && purpose == FOR_CREATE)
 			ea_jsonfmt_put(&required, "%s%q", required.len > 0 ? "," : "",
 						   field->name);
 	}

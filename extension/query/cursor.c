@@ -235,10 +235,12 @@ write_value(StringInfo out, EaForm form, Datum value)
 			break;
 		case EA_FORM_INT32:
 		case EA_FORM_DATE:
+		case EA_FORM_FLOAT4:
 			write_int32(out, value);
 			break;
 		case EA_FORM_INT64:
 		case EA_FORM_TIMESTAMP:
+		case EA_FORM_FLOAT8:
 			write_int64(out, value);
 			break;
 		case EA_FORM_NUMERIC:
@@ -251,7 +253,9 @@ write_value(StringInfo out, EaForm form, Datum value)
 			write_uuid(out, value);
 			break;
 		case EA_FORM_JSONB:
-			elog(ERROR, "json has no order");
+		case EA_FORM_JSON:
+		case EA_FORM_BYTES:
+			elog(ERROR, "json and bytes have no order");
 	}
 }
 
@@ -263,10 +267,12 @@ read_value(Reader *reader, EaForm form, Datum *value)
 		case EA_FORM_TEXT:
 			return read_text(reader, value);
 		case EA_FORM_INT32:
+		case EA_FORM_FLOAT4:
 			return read_int32(reader, value);
 		case EA_FORM_DATE:
 			return read_date(reader, value);
 		case EA_FORM_INT64:
+		case EA_FORM_FLOAT8:
 			return read_int64(reader, value);
 		case EA_FORM_TIMESTAMP:
 			return read_datetime(reader, value);
@@ -277,6 +283,8 @@ read_value(Reader *reader, EaForm form, Datum *value)
 		case EA_FORM_UUID:
 			return read_uuid(reader, value);
 		case EA_FORM_JSONB:
+		case EA_FORM_JSON:
+		case EA_FORM_BYTES:
 			break;
 	}
 	return false;

@@ -64,7 +64,11 @@ write_end(EaSqlBuf *b, const EaRsql *comparison, Test test, const EaStep *end,
 {
 	const char *column = ea_rsql_sql_column(end);
 
-	if (test == TEST_MATCH)
+	if (test == TEST_MATCH && end->field != NULL &&
+		ea_catalog_crosses(end->field))
+		ea_rsql_literal_compare_field(b, &ea_rsql_operators[comparison->op],
+									  alias, end->field, &end->value);
+	else if (test == TEST_MATCH)
 		ea_rsql_literal_compare(b, &ea_rsql_operators[comparison->op].sql,
 								alias, column, &end->value);
 	else
@@ -213,7 +217,8 @@ collect_values(const EaRsql *tree, EaCountKey *keys, int *n)
 		return true;
 	}
 	if (tree->kind != EA_RSQL_COMPARISON || tree->op != EA_RSQL_EQ ||
-		end->nbranches > 0 || *n == EA_COUNT_MAX_KEYS)
+		end->nbranches > 0 || *n == EA_COUNT_MAX_KEYS ||
+		(end->field != NULL && ea_catalog_crosses(end->field)))
 		return false;
 	keys[*n].column = ea_rsql_sql_column(end);
 	keys[*n].type = end->type->oid;

@@ -34,6 +34,7 @@ typedef struct EaSortTerm
 	bool		descending;
 	const EaType *type;
 	bool		plain;			/* a column of the row itself */
+	const EaColumn *crosses;	/* the column, if its values do; else NULL */
 	bool		nullable;
 	int			ends;			/* values that a one-of path leads to */
 	const struct EaStep *step;

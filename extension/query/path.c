@@ -87,6 +87,9 @@ resolve_end(Resolver *r, EaStep *end)
 		  ea_rsql_literal_ids(r->req, r->comparison, &end->entity->key,
 							  &end->value, &fault)))
 		return fail_at(r, fault.offset, fault.message);
+	if (end->field != NULL &&
+		!ea_rsql_literal_takes(r->req, r->comparison, end->field, &fault))
+		return fail_at(r, fault.offset, fault.message);
 	return end;
 }
 

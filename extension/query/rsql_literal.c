@@ -4,12 +4,14 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/array.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/typcache.h"
 
 #include "base/guc.h"
 #include "base/names.h"
 #include "base/text.h"
+#include "model/held_column.h"
 #include "query/rsql_literal.h"
 #include "request/errors.h"
 
@@ -173,6 +175,78 @@ ea_rsql_literal_compare(EaSqlBuf *b, const EaRsqlSql *sql, int alias,
 	ea_sqlbuf_add(b, sql->between);
 	ea_sqlbuf_value(b, value->type, value->value, false);
 	ea_sqlbuf_add(b, sql->after);
+}
+
+bool
+ea_rsql_literal_takes(EaRequest *req, const EaRsql *comparison,
+					  const EaField *field, EaRsqlFault *fault)
+{
+	const char *why;
+
+	if (!ea_catalog_crosses(field) ||
+		ea_rsql_operators[comparison->op].takes == EA_OF_PATTERN)
+		return true;
+	for (int i = 0; i < comparison->nvalues; i++)
+	{
+		const EaRsqlValue *value = &comparison->values[i];
+		text	   *literal = cstring_to_text_with_len(value->text,
+													   value->len);
+
+		CHECK_FOR_INTERRUPTS();
+		if (ea_held_column_takes(req, field, PointerGetDatum(literal), &why))
+			continue;
+		*fault = (EaRsqlFault) {
+			psprintf("the value of \"%s\" %s", field->name, why),
+			value->offset
+		};
+		return false;
+	}
+	return true;
+}
+
+/* The operator of a type whose own is named, and what goes with it. */
+static const struct
+{
+	EaComparison comparison;
+	const char *after;
+}			named[EA_N_RSQL_OPS] =
+{
+	[EA_RSQL_EQ] = {EA_COMPARES_EQ, ""},
+	[EA_RSQL_NE] = {EA_COMPARES_NE, ""},
+	[EA_RSQL_GT] = {EA_COMPARES_GT, ""},
+	[EA_RSQL_GE] = {EA_COMPARES_GE, ""},
+	[EA_RSQL_LT] = {EA_COMPARES_LT, ""},
+	[EA_RSQL_LE] = {EA_COMPARES_LE, ""},
+	[EA_RSQL_IN] = {EA_COMPARES_EQ, " ANY "},
+	[EA_RSQL_OUT] = {EA_COMPARES_NE, " ALL "},
+	[EA_RSQL_LIKE] = {EA_COMPARES_LIKE, ""},
+	[EA_RSQL_ILIKE] = {EA_COMPARES_ILIKE, ""},
+	[EA_RSQL_ISNULL] = {EA_COMPARES_EQ, ""}
+};
+
+void
+ea_rsql_literal_compare_field(EaSqlBuf *b, const EaRsqlOperator *operator,
+							  int alias, const EaField *field,
+							  const EaValue *value)
+{
+	const EaColumn *column = &field->columns[0];
+	const char *name = column->operators == NULL ? NULL :
+		column->operators[named[operator - ea_rsql_operators].comparison];
+
+	if (name == NULL)
+	{
+		/* patterns are matched with the text that is shown */
+		ea_sqlbuf_column_read(b, alias, column);
+		ea_sqlbuf_add(b, operator->sql.between);
+		ea_sqlbuf_value(b, value->type, value->value, false);
+		return;
+	}
+	ea_sqlbuf_column(b, alias, column->name);
+	ea_sqlbuf_addf(b, " %s%s(", name,
+				   named[operator - ea_rsql_operators].after);
+	ea_sqlbuf_value(b, value->type, value->value, false);
+	ea_sqlbuf_cast(b, column, operator->takes == EA_OF_LIST);
+	ea_sqlbuf_add(b, ")");
 }
 
 bool

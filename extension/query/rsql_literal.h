@@ -31,6 +31,17 @@ extern bool ea_rsql_literal_ids(EaRequest *req, const EaRsql *comparison,
 								EaRsqlFault *fault);
 
 /*
+ * The same with a literal that the field's column must take, too; and a
+ * comparison with the column as its type does it.
+ */
+extern bool ea_rsql_literal_takes(EaRequest *req, const EaRsql *comparison,
+								  const EaField *field, EaRsqlFault *fault);
+extern void ea_rsql_literal_compare_field(EaSqlBuf *b,
+										  const EaRsqlOperator *operator,
+										  int alias, const EaField *field,
+										  const EaValue *value);
+
+/*
  * Append the comparison of a column, t<alias>.<column>, or a column's own SQL
  * with an alias below 0, with a value.
  */

@@ -112,6 +112,20 @@ common_type(const EaStep *step, int *ends)
 	return type;
 }
 
+/* A column at an end of the path whose values cross as texts, or NULL. */
+static const EaColumn *
+crossing_end(const EaStep *step)
+{
+	const EaColumn *found = NULL;
+
+	if (step->nbranches == 0)
+		return step->field != NULL && ea_catalog_crosses(step->field) ?
+			&step->field->columns[0] : NULL;
+	for (int i = 0; found == NULL && i < step->nbranches; i++)
+		found = crossing_end(step->branches[i].rest);
+	return found;
+}
+
 static EA_NORETURN void
 refuse_sort(EaRequest *req, const char *path, const char *why)
 {
@@ -182,7 +196,9 @@ resolve_key(EaRequest *req, EaEntity *entity, const EaSortKey *key,
 	term->path = key->path;
 	term->descending = key->descending;
 	term->type = common_type(step, &term->ends);
-	if (term->type == NULL)
+	if (term->type != NULL)
+		term->crosses = crossing_end(step);
+	if (term->type == NULL || (term->crosses != NULL && term->ends > 1))
 		refuse_sort(req, key->path,
 					"it has different types, depending on the member");
 	fill_term(term, step);
@@ -258,6 +274,16 @@ ea_sort_term(EaSqlBuf *b, const EaSortTerm *term, int alias)
 		ea_sqlbuf_add(b, ")");
 }
 
+void
+ea_sort_term_read(EaSqlBuf *b, const EaSortTerm *term, int alias)
+{
+	if (term->crosses != NULL)
+		ea_sqlbuf_add(b, term->crosses->before);
+	ea_sort_term(b, term, alias);
+	if (term->crosses != NULL)
+		ea_sqlbuf_add(b, term->crosses->after);
+}
+
 /*
  * Nulls come last going up and first going down, as
  * PostgreSQL has it; so going backwards is the other direction for each term.
@@ -273,7 +299,7 @@ ea_sort_order(EaSqlBuf *b, const EaOrder *order, int alias, int position,
 
 		if (i > 0)
 			ea_sqlbuf_add(b, ", ");
-		if (position > 0 && i < order->n - 1)
+		if (position > 0 && i < order->n - 1 && term->crosses == NULL)
 			ea_sqlbuf_addf(b, "%d", position + i);
 		else
 			ea_sort_term(b, term, alias);

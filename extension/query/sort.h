@@ -26,6 +26,9 @@ extern void ea_sort_term(EaSqlBuf *b, const EaSortTerm *term, int alias);
  * Append ` ORDER BY ...`.  position: where the values of the terms stand in
  * the select list, the id's excepted, from 1; 0: nowhere.
  */
+/* The same as text where its values cross so. */
+extern void ea_sort_term_read(EaSqlBuf *b, const EaSortTerm *term, int alias);
+
 extern void ea_sort_order(EaSqlBuf *b, const EaOrder *order, int alias,
 						  int position, bool backwards);
 

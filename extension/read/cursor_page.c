@@ -14,7 +14,9 @@
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 
+#include "model/held_column.h"
 #include "query/cursor.h"
+#include "query/path.h"
 #include "query/sort.h"
 #include "read/cursor_page.h"
 #include "read/document.h"
@@ -80,13 +82,34 @@ write_value(Range *range, int i)
 							: page->cursor.values[i], false);
 	ea_sqlbuf_add(range->b, "$");
 	ea_text_number(&range->b->text, range->params[i]);
+	if (page->order->terms[i].crosses != NULL)
+		ea_sqlbuf_cast(range->b, page->order->terms[i].crosses, false);
 }
 
+/* By the operators of the type, where these are named. */
 static void
-write_comparison(Range *range, int i, const char *up, const char *down)
+write_comparison(Range *range, int i, EaComparison up, EaComparison down)
 {
+	static const char *const usual[EA_N_COMPARISONS] = {
+		[EA_COMPARES_EQ] = " = ",
+		[EA_COMPARES_NE] = " <> ",
+		[EA_COMPARES_LT] = " < ",
+		[EA_COMPARES_LE] = " <= ",
+		[EA_COMPARES_GT] = " > ",
+		[EA_COMPARES_GE] = " >= ",
+		[EA_COMPARES_LIKE] = "",
+		[EA_COMPARES_ILIKE] = ""
+	};
+	const EaColumn *column = range->page->order->terms[i].crosses;
+	EaComparison way = goes_down(range->page, i) ? down : up;
+
 	write_term(range, i);
-	ea_sqlbuf_add(range->b, goes_down(range->page, i) ? down : up);
+	ea_sqlbuf_add(range->b, column == NULL ? usual[way] : " ");
+	if (column != NULL)
+	{
+		ea_sqlbuf_add(range->b, column->operators[way]);
+		ea_sqlbuf_add(range->b, " ");
+	}
 	write_value(range, i);
 }
 
@@ -105,7 +128,7 @@ write_after(Range *range, int i)
 
 	if (i == page->order->n - 1)
 	{
-		write_comparison(range, i, " > ", " < ");
+		write_comparison(range, i, EA_COMPARES_GT, EA_COMPARES_LT);
 		return;
 	}
 	ea_sqlbuf_add(range->b, "(");
@@ -118,7 +141,7 @@ write_after(Range *range, int i)
 		ea_sqlbuf_add(range->b, ")");
 		return;
 	}
-	write_comparison(range, i, " > ", " < ");
+	write_comparison(range, i, EA_COMPARES_GT, EA_COMPARES_LT);
 	if (!down && page->order->terms[i].nullable)
 	{
 		ea_sqlbuf_add(range->b, " OR ");
@@ -126,7 +149,7 @@ write_after(Range *range, int i)
 		ea_sqlbuf_add(range->b, " IS NULL");
 	}
 	ea_sqlbuf_add(range->b, " OR (");
-	write_comparison(range, i, " = ", " = ");
+	write_comparison(range, i, EA_COMPARES_EQ, EA_COMPARES_EQ);
 	ea_sqlbuf_add(range->b, " AND ");
 	write_after(range, i + 1);
 	ea_sqlbuf_add(range->b, "))");
@@ -139,6 +162,7 @@ is_uniform(const CursorPage *page)
 	for (int i = 0; i < page->order->n; i++)
 	{
 		if (!page->order->terms[i].plain || page->order->terms[i].nullable ||
+			page->order->terms[i].crosses != NULL ||
 			is_null(page, i) || goes_down(page, i) != goes_down(page, 0))
 			return false;
 	}
@@ -208,9 +232,9 @@ write_range(Range *range, int number)
 	}
 	else
 	{
-		write_comparison(range, 0, " >= ", " <= ");
+		write_comparison(range, 0, EA_COMPARES_GE, EA_COMPARES_LE);
 		ea_sqlbuf_add(range->b, " AND (");
-		write_comparison(range, 0, " <> ", " <> ");
+		write_comparison(range, 0, EA_COMPARES_NE, EA_COMPARES_NE);
 		ea_sqlbuf_add(range->b, " OR ");
 		write_after(range, 1);
 		ea_sqlbuf_add(range->b, ")");
@@ -257,7 +281,7 @@ add_terms(EaSqlBuf *b, const CursorPage *page, int alias)
 	for (int i = 0; i < page->order->n - 1; i++)
 	{
 		ea_sqlbuf_add(b, ", ");
-		ea_sort_term(b, &page->order->terms[i], alias);
+		ea_sort_term_read(b, &page->order->terms[i], alias);
 		ea_sqlbuf_reads(b, page->order->terms[i].type->oid);
 	}
 }
@@ -339,6 +363,26 @@ complete_cursor(CursorPage *page)
 		refuse_cursor(page, "stands at a resource that is no longer there");
 }
 
+/* A client can make up a text that the type of a column does not take. */
+static bool
+takes_values(const CursorPage *page)
+{
+	for (int i = 0; i < page->order->n - 1; i++)
+	{
+		const EaSortTerm *term = &page->order->terms[i];
+		const EaStep *step = term->step;
+		const char *why;
+
+		while (step->nbranches > 0)
+			step = step->branches[0].rest;
+		if (term->crosses != NULL && !page->cursor.isnull[i] &&
+			!ea_held_column_takes(page->req, step->field,
+								  page->cursor.values[i], &why))
+			return false;
+	}
+	return true;
+}
+
 static void
 read_cursor(CursorPage *page)
 {
@@ -358,6 +402,8 @@ read_cursor(CursorPage *page)
 							   : EA_CURSOR_START));
 	if (!page->cursor.complete)
 		complete_cursor(page);
+	else if (!takes_values(page))
+		refuse_cursor(page, "is none that the service has made");
 }
 
 /* -------- the answer -------- */

@@ -76,6 +76,7 @@ struct EaDocument
 	EaResourceList primary;
 	EaResourceList included;
 	bool		all_linkage;	/* max_linkage does not hold */
+	bool		is_list;		/* of resources, not of one */
 	int			visits;			/* include steps gone so far */
 
 	/*

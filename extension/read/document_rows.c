@@ -129,7 +129,7 @@ write_columns(EaSqlBuf *b, const EaShape *shape, int alias)
 	if (shape->entity->locking)
 	{
 		ea_sqlbuf_add(b, ", ");
-		ea_sqlbuf_select(b, alias, shape->entity->version_column, INT8OID);
+		ea_sqlbuf_select_version(b, alias, shape->entity);
 	}
 	if (shape->tells_deleted)
 	{

@@ -51,13 +51,14 @@ ea_list_page(EaRequest *req, EaQuery *query, const EaListSource *source,
 {
 	EaDocument *doc = ea_document_create(req, query, source->entity,
 										 EA_EXEC_READ);
-	ListPage	page = {{doc, ea_shape_find(doc, source->entity)},
-	query->page_size};
+	ListPage	page = {{doc}, query->page_size};
 	EaRsql	   *filter = NULL;
 	EaOrder    *order;
 	EaSqlBuf	b;
 	int			alias;
 
+	doc->is_list = true;
+	page.sink.shape = ea_shape_find(doc, source->entity);
 	ea_shape_show(doc, page.sink.shape, source->shown);
 	if (query->filter != NULL)
 		filter = ea_filter_parse(req, source->entity, query->filter);

@@ -89,6 +89,10 @@ add_fields(const EaDocument *doc, EaShape *shape, const EaFieldset *fieldset)
 									sizeof(EaField *));
 	EaShapeRel *rels = palloc(Max(entity->nfields, 1) * sizeof(EaShapeRel));
 
+	/* what a document is not about first, it has many of */
+	bool		brief = entity->heavy && fieldset == NULL &&
+	(doc->is_list || shape->next != NULL);
+
 	shape->attributes = attributes;
 	shape->rels = rels;
 
@@ -102,6 +106,9 @@ add_fields(const EaDocument *doc, EaShape *shape, const EaFieldset *fieldset)
 		EaField    *field = &entity->fields[i];
 		bool		shown = is_asked_for(fieldset, field->name);
 
+		if (brief && field->kind == EA_ATTRIBUTE &&
+			field->type->form == EA_FORM_BYTES)
+			continue;
 		if (!shown && (field->kind == EA_ATTRIBUTE ||
 					   !is_followed(doc->root, field->name)))
 			continue;
@@ -261,7 +268,7 @@ ea_shape_find(EaDocument *doc, EaEntity *entity)
 	}
 	shape = add_shape(doc, entity);
 	fieldset = find_fieldset(doc->query, entity->type);
-	if (fieldset == NULL && doc->root->nchildren == 0)
+	if (fieldset == NULL && doc->root->nchildren == 0 && !entity->heavy)
 		fill_by_rights(doc, shape);
 	else
 		fill_shape(doc, shape, fieldset);

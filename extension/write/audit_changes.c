@@ -44,7 +44,7 @@ write_input(StringInfo buf, EaField *field, const EaInputField *in)
 						 &in->targets[0].id);
 	else
 	{
-		if (field->type->modifier == EA_MODIFIER_DIGITS)
+		if (ea_catalog_has_digits(field))
 			value = DirectFunctionCall2(numeric_round, value,
 										Int32GetDatum(field->scale));
 		field->type->write(buf, value);
@@ -104,7 +104,7 @@ select_version(EaSqlBuf *b, EaEntity *entity, int alias)
 	if (!entity->locking)
 		return;
 	ea_sqlbuf_add(b, ", ");
-	ea_sqlbuf_select(b, alias, entity->version_column, INT8OID);
+	ea_sqlbuf_select_version(b, alias, entity);
 }
 
 static int64
@@ -141,15 +141,30 @@ keep_stored(void *arg, TupleTableSlot *slot)
 	stored->version = stored_version(stored->entity, slot, column);
 }
 
-/* NULL where no user-defined trigger was there to change it. */
+/* Of rows whose values the table has made, in part. */
+static bool
+is_defaulted(const EaInput *input)
+{
+	for (int i = 0; input->entity->defaults && i < input->entity->nfields; i++)
+	{
+		if (input->entity->fields[i].defaulted && !input->fields[i].given)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * NULL where nothing was there to change it: no user-defined trigger, and no
+ * type of a column.
+ */
 static const Stored *
-read_stored(EaRequest *req, EaEntity *entity, const EaId *id)
+read_stored(EaRequest *req, EaEntity *entity, const EaId *id, bool defaulted)
 {
 	Stored	   *stored;
 	EaSqlBuf	b;
 	int			alias;
 
-	if (!req->triggered)
+	if (!req->triggered && !entity->adapts && !defaulted)
 		return NULL;
 	stored = palloc0(sizeof(Stored));
 	stored->req = req;
@@ -184,7 +199,8 @@ void
 ea_changes_created(EaInput *input, const EaId *id)
 {
 	EaEntity   *entity = input->entity;
-	const Stored *stored = read_stored(input->req, entity, id);
+	const Stored *stored = read_stored(input->req, entity, id,
+									   entity->by_xmin || is_defaulted(input));
 	EaAuditRecord *record;
 
 	if (!ea_audit_entities(input->req))
@@ -314,6 +330,8 @@ ea_changes_before(EaInput *input)
 	{
 		EaField    *field = &entity->fields[i];
 
+		replaced->declined |= input->fields[i].given &&
+			ea_catalog_crosses(field);
 		for (int c = 0; input->fields[i].given && c < field->ncolumns; c++)
 			add_replaced(replaced, field->columns[c].name,
 						 field->columns[c].type);
@@ -344,6 +362,19 @@ ea_changes_declined(const EaWriteBefore *before)
 	return before != NULL && before->replaced.declined;
 }
 
+/* Values that have crossed are not compared with what is stored. */
+static bool
+gives_crossing(const EaInput *input)
+{
+	for (int i = 0; i < input->entity->nfields; i++)
+	{
+		if (input->fields[i].given &&
+			ea_catalog_crosses(&input->entity->fields[i]))
+			return true;
+	}
+	return false;
+}
+
 void
 ea_changes_read(EaWriteBefore *before, const EaId *id, bool lock)
 {
@@ -352,7 +383,7 @@ ea_changes_read(EaWriteBefore *before, const EaId *id, bool lock)
 	EaSqlBuf	b;
 	int			alias;
 
-	lock = lock || before->replaced.triggered;
+	lock = lock || before->replaced.triggered || gives_crossing(input);
 	before->keeps = !lock;
 	before->ncolumns = 0;
 	ea_sqlbuf_init(&b, input->req);
@@ -376,7 +407,7 @@ ea_changes_updated(EaInput *input, const EaId *id,
 {
 	EaRequest  *req = input->req;
 	EaEntity   *entity = input->entity;
-	const Stored *stored = read_stored(req, entity, id);
+	const Stored *stored = read_stored(req, entity, id, false);
 	EaAuditRecord *record;
 	StringInfoData after;
 

@@ -75,13 +75,13 @@ column_array(const Column *column, int n)
 											  type, len, byval, align));
 }
 
-/* The table itself fills the column, unless a hook did. */
+/* The table itself fills the column, unless a hook or the caller did. */
 static bool
 is_left_out(const EaField *field, EaInput *const *inputs, int n)
 {
 	if (ea_catalog_is_time(field))
 		return true;
-	if (!ea_catalog_is_filled(field))
+	if (!ea_catalog_is_filled(field) && !field->defaulted)
 		return false;
 	for (int k = 0; k < n; k++)
 	{
@@ -109,6 +109,7 @@ add_single(EaSqlBuf *b, EaEntity *entity, const EaId *id, bool with_id,
 		if (with_id || i > 0)
 			ea_sqlbuf_add(b, ", ");
 		ea_sqlbuf_value(b, value->type, value->value, value->isnull);
+		ea_sqlbuf_cast(b, columns[i].into, false);
 	}
 }
 
@@ -125,6 +126,7 @@ add_unnest(EaSqlBuf *b, const EaIdKey *key, const EaId *ids, int n,
 		ea_sqlbuf_add(b, ", ");
 		ea_sqlbuf_value(b, columns[i].into->array_type,
 						column_array(&columns[i], n), false);
+		ea_sqlbuf_cast(b, columns[i].into, true);
 	}
 	ea_sqlbuf_add(b, ") u");
 }
@@ -136,7 +138,7 @@ add_system_names(EaSqlBuf *b, EaEntity *entity)
 	const char *const names[] = {
 		entity->created_column,
 		entity->updated_column,
-		entity->locking ? entity->version_column : NULL
+		entity->locking && !entity->by_xmin ? entity->version_column : NULL
 	};
 
 	for (int i = 0; i < lengthof(names); i++)
@@ -159,12 +161,13 @@ add_system(EaSqlBuf *b, EaEntity *entity)
 
 	for (int i = 0; i < times; i++)
 		ea_sqlbuf_addf(b, ", $%d", now);
-	if (entity->locking)
+	if (entity->locking && !entity->by_xmin)
 		ea_sqlbuf_add(b, ", 0");
 }
 
-void
-ea_create_rows(EaInput *const *inputs, EaId *ids, int n, EaRowSink *sink)
+/* Rows that leave the same columns to their defaults. */
+static void
+create_alike(EaInput *const *inputs, EaId *ids, int n, EaRowSink *sink)
 {
 	EaRequest  *req = sink->doc->req;
 	EaEntity   *entity = sink->shape->entity;
@@ -222,6 +225,32 @@ ea_create_rows(EaInput *const *inputs, EaId *ids, int n, EaRowSink *sink)
 	ea_written_run(&b, entity, n == 1, n, ea_document_row, sink);
 	for (int i = 0; i < n; i++)
 		ids[i] = sink->doc->primary.items[first + i]->id;
+}
+
+static bool
+are_alike(const EaInput *a, const EaInput *b)
+{
+	for (int i = 0; a->entity->defaults && i < a->entity->nfields; i++)
+	{
+		if (a->entity->fields[i].defaulted &&
+			a->fields[i].given != b->fields[i].given)
+			return false;
+	}
+	return true;
+}
+
+void
+ea_create_rows(EaInput *const *inputs, EaId *ids, int n, EaRowSink *sink)
+{
+	int			first = 0;
+
+	for (int i = 1; i <= n; i++)
+	{
+		if (i < n && are_alike(inputs[first], inputs[i]))
+			continue;
+		create_alike(inputs + first, ids + first, i - first, sink);
+		first = i;
+	}
 }
 
 void

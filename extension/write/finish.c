@@ -66,10 +66,11 @@ ea_finish_check_row(EaRequest *req, EaEntity *entity, const EaId *id,
 	int			alias;
 
 	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_add(&b, "SELECT ");
 	if (entity->locking)
-		ea_sqlbuf_addf(&b, "SELECT t0.%s", entity->version_column);
+		ea_sqlbuf_version(&b, 0, entity);
 	else
-		ea_sqlbuf_add(&b, "SELECT 0::pg_catalog.int8");
+		ea_sqlbuf_add(&b, "0::pg_catalog.int8");
 	ea_sqlbuf_reads(&b, INT8OID);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
 	ea_sqlbuf_is_id(&b, alias, entity, id);
@@ -159,7 +160,7 @@ ea_finish_created(EaInput *const *inputs, const EaId *ids, int n,
 		ea_changes_created(inputs[i], &ids[i]);
 		back = write_elsewhere(inputs[i], EA_LINKS_FIRST, &ids[i]) || back;
 	}
-	if (back || req->triggered)
+	if (back || req->triggered || inputs[0]->entity->spells)
 		read_again(sink, ids, n);
 	/* triggers of an existing table may have linked it already */
 	if (n == 1 && !inputs[0]->entity->existing && !req->triggered)
@@ -173,7 +174,8 @@ ea_finish_updated(EaInput *input, const EaId *id, EaRowSink *sink)
 	EaRequest  *req = sink->doc->req;
 
 	ea_writing_at(req, input->operation, input->pointer);
-	if (write_elsewhere(input, EA_LINKS_REPLACE, id) || req->triggered)
+	if (write_elsewhere(input, EA_LINKS_REPLACE, id) || req->triggered ||
+		input->entity->spells)
 		read_again(sink, id, 1);
 	ea_document_complete(sink->doc);
 }

@@ -7,6 +7,7 @@
 #include "authz/policy_value.h"
 #include "base/grow.h"
 #include "base/uuid.h"
+#include "model/held_column.h"
 #include "model/host.h"
 #include "model/value_checks.h"
 #include "request/body.h"
@@ -303,7 +304,8 @@ read_attribute(EaInput *input, const EaJson *member, const char *parent)
 	}
 	else if ((!ea_types_from_json(field->shown, member, req->body, &in->value,
 								  &why) ||
-			  !ea_value_check(field, in->value, &why)) &&
+			  !ea_value_check(field, in->value, &why) ||
+			  !ea_held_column_takes(req, field, in->value, &why)) &&
 			 !read_odd(input, field, member, in, why))
 		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, pointer,
 					  "The field \"%s\" %s.", field->name, why);
@@ -503,7 +505,8 @@ fill_from_caller(EaInput *input, EaField *field, EaInputField *in)
 			return false;
 	}
 	in->isnull = false;
-	if (!ea_value_check(field, in->value, &why))
+	if (!ea_value_check(field, in->value, &why) ||
+		!ea_held_column_takes(input->req, field, in->value, &why))
 		ea_errors_add(input->req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
 					  input->pointer, "The field \"%s\", which comes from the "
 					  "caller, %s.", field->name, why);
@@ -556,7 +559,8 @@ fill_missing(EaInput *input)
 		if (field->has_default)
 			in->value = field->default_value;
 		else if (!fill_from_caller(input, field, in) && field->required &&
-				 !ea_catalog_is_time(field) && !ea_catalog_is_filled(field) &&
+				 !field->defaulted && !ea_catalog_is_time(field) &&
+				 !ea_catalog_is_filled(field) &&
 				 !(input->complete != NULL &&
 				   input->complete(input, field, in)))
 			ea_errors_add(input->req, EA_ERR_REQUIRED, EA_AT_POINTER,

@@ -56,7 +56,7 @@ ea_links_touch(EaSqlBuf *b, StringInfo set, EaEntity *entity)
 	if (entity->updated_by != NULL)
 		add_author(b, set, entity->updated_by);
 	comma = set->len > 0 ? ", " : "";
-	if (entity->locking)
+	if (entity->locking && !entity->by_xmin)
 		ea_text_format(set, "%s%s = t%d.%s + 1", comma,
 						 entity->version_column, b->nrelations,
 						 entity->version_column);

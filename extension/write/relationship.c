@@ -60,7 +60,7 @@ touch_row(EaRequest *req, const EaId *id)
 		return;
 	}
 	ea_sqlbuf_add(&b, " RETURNING ");
-	ea_sqlbuf_select(&b, alias, entity->version_column, INT8OID);
+	ea_sqlbuf_select_version(&b, alias, entity);
 	ea_written_run(&b, entity, true, 1, ea_exec_read_int64, &version);
 	ea_written_rows(&b, entity, &ids, EA_WRITTEN_LIVE);
 	if (ea_audit_entities(req))

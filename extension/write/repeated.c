@@ -17,6 +17,7 @@
 
 #include "base/guc.h"
 #include "base/uuid.h"
+#include "model/value_checks.h"
 #include "read/document_rows.h"
 #include "read/include.h"
 #include "read/resource.h"
@@ -74,6 +75,8 @@ is_same(const EaType *type, Datum a, Datum b)
 	switch (type->form)
 	{
 		case EA_FORM_TEXT:
+		case EA_FORM_BYTES:
+		case EA_FORM_JSON:
 			return is_same_text(a, b);
 		case EA_FORM_INT32:
 			return DatumGetInt32(a) == DatumGetInt32(b);
@@ -87,6 +90,9 @@ is_same(const EaType *type, Datum a, Datum b)
 			return DatumGetDateADT(a) == DatumGetDateADT(b);
 		case EA_FORM_TIMESTAMP:
 			return DatumGetTimestampTz(a) == DatumGetTimestampTz(b);
+		case EA_FORM_FLOAT4:
+		case EA_FORM_FLOAT8:
+			return ea_value_compare(type, a, b) == 0;
 		case EA_FORM_UUID:
 			return ea_uuid_equal(DatumGetUUIDP(a), DatumGetUUIDP(b));
 		case EA_FORM_JSONB:
@@ -99,7 +105,7 @@ is_same(const EaType *type, Datum a, Datum b)
 static bool
 is_null_json(const EaType *type, Datum value)
 {
-	return type->form == EA_FORM_JSONB &&
+	return (type->form == EA_FORM_JSONB || type->form == EA_FORM_JSON) &&
 		strcmp(value_text(type, value), "null") == 0;
 }
 

@@ -71,10 +71,11 @@ hold_root(Restore *r, const EaId *id, const EaIfMatch *match)
 	b.shown = EA_SHOWN_DELETED;
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_deletion_mark_select(&b, entity, 0);
+	ea_sqlbuf_add(&b, ", ");
 	if (entity->locking)
-		ea_sqlbuf_addf(&b, ", t0.%s", entity->version_column);
+		ea_sqlbuf_version(&b, 0, entity);
 	else
-		ea_sqlbuf_add(&b, ", 0::pg_catalog.int8");
+		ea_sqlbuf_add(&b, "0::pg_catalog.int8");
 	ea_sqlbuf_reads(&b, INT8OID);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
 	ea_sqlbuf_is_id(&b, alias, entity, id);

@@ -33,6 +33,15 @@ version_array(const EaIfMatch *match)
 										   TYPALIGN_DOUBLE));
 }
 
+/* JSON's null, which is shown as null, is what is sent back. */
+static bool
+keeps_null(const EaField *field)
+{
+	return field->entity->of_application && field->kind == EA_ATTRIBUTE &&
+		(field->type->form == EA_FORM_JSONB ||
+		 field->type->form == EA_FORM_JSON);
+}
+
 static void
 set_field(EaSqlBuf *b, StringInfo set, const EaField *field,
 		  const EaInputField *in)
@@ -40,12 +49,25 @@ set_field(EaSqlBuf *b, StringInfo set, const EaField *field,
 	for (int c = 0; c < field->ncolumns; c++)
 	{
 		EaValue		value = ea_input_value(field, in, c);
+		const EaColumn *column = &field->columns[c];
 
 		if (set->len > 0)
 			appendStringInfoString(set, ", ");
-		ea_text_format(set, "%s = $%d", field->columns[c].name,
-						 ea_sqlbuf_param(b, value.type, value.value,
-										 value.isnull));
+		if (value.isnull && keeps_null(field))
+		{
+			/* the alias that the table will have */
+			ea_text_format(set, "%s = CASE WHEN pg_catalog.%s(t%d.%s) = "
+						   "'null' THEN t%d.%s END", column->name,
+						   field->type->form == EA_FORM_JSONB ?
+						   "jsonb_typeof" : "json_typeof", b->nrelations,
+						   column->name, b->nrelations, column->name);
+			continue;
+		}
+		ea_text_format(set, "%s = $%d%s%s", column->name,
+					   ea_sqlbuf_param(b, value.type, value.value,
+									   value.isnull),
+					   column->input != NULL ? "::" : "",
+					   column->input != NULL ? column->input : "");
 	}
 }
 
@@ -89,8 +111,9 @@ set_row(EaInput *input, EaRowSink *sink, const EaId *id,
 	ea_sqlbuf_is_id(&b, alias, entity, id);
 	if (match->given && !match->any)
 	{
-		ea_sqlbuf_addf(&b, " AND t%d.%s = ANY (", alias,
-					   entity->version_column);
+		ea_sqlbuf_add(&b, " AND ");
+		ea_sqlbuf_version(&b, alias, entity);
+		ea_sqlbuf_add(&b, " = ANY (");
 		ea_sqlbuf_value(&b, INT8ARRAYOID, version_array(match), false);
 		ea_sqlbuf_add(&b, ")");
 	}
@@ -108,7 +131,7 @@ set_row(EaInput *input, EaRowSink *sink, const EaId *id,
 	if (entity->locking)
 	{
 		ea_sqlbuf_add(&b, " RETURNING ");
-		ea_sqlbuf_select(&b, alias, entity->version_column, INT8OID);
+		ea_sqlbuf_select_version(&b, alias, entity);
 	}
 	n = ea_sqlbuf_run(&b, EA_EXEC_WRITE, true,
 					  entity->locking ? ea_exec_read_int64 : NULL, version);
@@ -120,7 +143,8 @@ static bool
 set_read_row(EaInput *input, EaRowSink *sink, const EaId *id,
 			 const EaIfMatch *match, EaWriteBefore *before, int64 *version)
 {
-	bool		done = set_row(input, sink, id, match, before, version);
+	bool		done = !ea_changes_declined(before) &&
+	set_row(input, sink, id, match, before, version);
 
 	for (int i = 0; i < 2 && !done && ea_changes_declined(before); i++)
 	{

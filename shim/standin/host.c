@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include <ctype.h>
+#include <math.h>
 
 #include "base/grow.h"
 #include "model/host.h"
@@ -35,13 +36,20 @@ ea_host_is_ours(const char *schema, const char *table)
 	return false;
 }
 
-/* Nor of what type its columns are. */
-void
-ea_host_column(const char *schema, const char *table, const char *name,
-			   EaHostColumn *column)
+/* So is how its columns are. */
+bool
+ea_host_column(const char *schema, const char *table, const char *column,
+			   EaHostColumn *found)
 {
-	memset(column, 0, sizeof(*column));
-	column->policy = EA_POLICY_ANY;
+	memset(found, 0, sizeof(*found));
+	found->policy = EA_POLICY_ANY;
+	return false;
+}
+
+bool
+ea_host_has_label(const EaHostColumn *column, const char *label)
+{
+	return true;
 }
 
 void
@@ -155,6 +163,23 @@ ea_host_number_compare(Datum a, Datum b)
 	if (*one == '-' || *other == '-')
 		return *one == '-' ? -1 : 1;
 	return compare_sizes(one, other);
+}
+
+/* Limits are compared, and shown in messages. */
+bool
+ea_host_float_read(const char *text, bool single, Datum *number)
+{
+	double		value = strtod(text, NULL);
+
+	*number = single ? Float4GetDatum((float) value) : Float8GetDatum(value);
+	return single ? isfinite((float) value) : isfinite(value);
+}
+
+char *
+ea_host_float_write(Datum number, bool single)
+{
+	return psprintf("%g", single ? DatumGetFloat4(number)
+					: DatumGetFloat8(number));
 }
 
 /* -------- JSON -------- */

@@ -54,7 +54,9 @@ is(join(' ', sort keys %table), join(' ', sort keys %described), 'each table of 
 
 my @ruled = qw(create read update delete);
 my @operations = (@ruled, 'restore', 'history');
-my @types = (EntityApi::Test::slurp("$checkout/extension/model/typelist.h") =~ /^\s+EA_TYPE_NAME\("(\w+)"\)/mg, 'ref', 'oneof');
+my @made = EntityApi::Test::slurp("$checkout/extension/model/typelist.h") =~ /^\s+EA_TYPE_NAME\("(\w+)"\)/mg;
+my %named = map { $_ => 1 } @made;
+my @types = (@made, grep({ !$named{$_}++ } EntityApi::Test::slurp("$checkout/extension/model/columnlist.h") =~ /^\s+EA_TYPE_HELD\("(\w+)"/mg), 'ref', 'oneof');
 
 # Is this the type of values that the form stands for?
 my %fits = (
@@ -72,7 +74,7 @@ my %fits = (
 # What the reader looks at again, after the table
 my %closer = (
 	'field.type' => sub { "@{ $_[0]{enum} // [] }" eq "@types" },
-	'account_field.type' => sub { "@{ $_[0]{enum} // [] }" eq join ' ', grep { !/^(ref|oneof)$/ } @types },
+	'account_field.type' => sub { "@{ $_[0]{enum} // [] }" eq "@made" },
 	'service.tenantAdminBypass' => sub { $_[0]{type} eq 'boolean' });
 
 for my $name (sort keys %table)

@@ -1,0 +1,26 @@
+/*
+ * Columns of tables of applications whose values cross as texts: the SQL
+ * around them, by the type that they have.
+ */
+#ifndef EA_HELD_COLUMN_H
+#define EA_HELD_COLUMN_H
+
+#include "model/entity.h"
+#include "request/request.h"
+
+/*
+ * Complete the one column of a field with the type of this name.  One that is
+ * not there any more has no oid, so that no statement over the table is run.
+ */
+extern void ea_held_column_load(EaField *field, const char *schema,
+								const char *type);
+
+/*
+ * Whether the column's type takes a text: a label that an enumeration has, or
+ * what its input function takes, which runs as the role of the application.
+ * Else why not; PostgreSQL's words go to the log.  Other fields take all.
+ */
+extern bool ea_held_column_takes(EaRequest *req, const EaField *field,
+								 Datum value, const char **why);
+
+#endif							/* EA_HELD_COLUMN_H */
