@@ -24,6 +24,7 @@
 #include "ddl/drift.h"
 #include "ddl/rows.h"
 #include "manifest/faults.h"
+#include "model/acting_keys.h"
 #include "model/application.h"
 #include "model/table_check.h"
 #include "request/errors.h"
@@ -226,10 +227,31 @@ find_missing(const EaDdlTable *table, Oid relid, Oid role, int operations)
 	return list;
 }
 
+/* Rows go, or lose a reference, when others are deleted. */
+static int
+operations_along(EaEntity *entity)
+{
+	int			operations = ea_acting_keys_deletes(entity) ? EA_OP_DELETE : 0;
+
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		EaField    *field = &entity->fields[i];
+
+		for (int m = 0; m < field->nmembers && ea_catalog_has_column(field) &&
+			 field->on_delete == EA_SET_NULL; m++)
+		{
+			if (ea_acting_keys_deletes(ea_catalog_target(field, m)))
+				operations |= EA_OP_UPDATE;
+		}
+	}
+	return operations;
+}
+
 static void
 check_rights(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
 {
-	int			operations = 0;
+	EaEntity   *entity = ea_catalog_entity(plan->wanted, table->entity);
+	int			operations = operations_along(entity);
 	ListCell   *lc;
 
 	for (int i = 0; i < lengthof(needed); i++)
@@ -338,9 +360,9 @@ differ(List *differences, EaDdlTable *table, const char *message,
 
 /* Operations that callers have by any role */
 static int
-operations_of(const EaEntity *entity)
+operations_of(EaEntity *entity)
 {
-	int			operations = 0;
+	int			operations = operations_along(entity);
 
 	for (int i = 0; i < entity->npermissions; i++)
 		operations |= entity->permissions[i].operations;
@@ -352,7 +374,7 @@ compare_opened(List *differences, EaDdlTable *table, Relation rel,
 			   EaCatalog *catalog)
 {
 	const EaApplicationModel *application = catalog->application;
-	const EaEntity *entity = ea_catalog_entity(catalog, table->entity);
+	EaEntity   *entity = ea_catalog_entity(catalog, table->entity);
 	const char *column = ea_table_check_fault(entity, RelationGetDescr(rel));
 	ListCell   *lc;
 

@@ -513,15 +513,88 @@ refer(Look *look, const EaDdlObject *object)
 }
 
 /*
- * Between tables of an application any key will do whose target nobody
- * deletes: the service has nothing to do before the key acts or refuses.
+ * Keys of an application have the actions that its people gave them.  The
+ * service does the same before, with rights and records, so the action has to
+ * be the one that "onDelete" says.  Where nobody deletes the target any key
+ * will do; and where its rows are hidden first, the service is to find what
+ * refers to them before they go for good, so the key must only refuse.
  */
-static bool
-takes_any_key(Look *look, const EaDdlTable *target)
+static const char *
+key_actions(Look *look, const EaDdlObject *object, const EaDdlTable *target)
 {
-	return look->table->of_application &&
-		!ea_acting_keys_deletes(ea_catalog_entity(look->plan->wanted,
-												  target->entity));
+	EaEntity   *far = ea_catalog_entity(look->plan->wanted, target->entity);
+	EaEntity   *near = ea_catalog_entity(look->plan->wanted,
+										 look->table->entity);
+	const EaField *field = ea_catalog_field(near, object->field,
+											strlen(object->field));
+	static const char *const same[] = {
+		[EA_RESTRICT] = "'a', 'r'",
+		[EA_CASCADE] = "'c'",
+		[EA_SET_NULL] = "'n'"
+	};
+
+	if (field == NULL)
+		elog(ERROR, "a foreign key of no field");
+	if (!ea_acting_keys_deletes(far))
+		return NULL;
+	return far->soft_delete ?
+		psprintf("'a', 'r', %s", same[field->on_delete]) :
+		same[field->on_delete];
+}
+
+/* Between tables of an application; NULL: the key is none of theirs. */
+static char *
+key_condition(Look *look, const EaDdlObject *object, const EaDdlTable *target)
+{
+	const char *actions;
+
+	if (!look->table->of_application)
+		return " AND f.condeferrable AND f.confdeltype = 'a'"
+			" AND f.confupdtype = 'a'";
+	actions = key_actions(look, object, target);
+	return actions == NULL ? "" :
+		psprintf(" AND f.confdeltype IN (%s)"
+				 " AND (f.confdelsetcols IS NULL OR "
+				 NAMES("f.confdelsetcols", "f.conrelid") " = %s)", actions,
+				 name_array(look->table, target->tenant_scoped,
+							object->columns));
+}
+
+/* pg_constraint.confdeltype of a key that is as it has to be else, or 0 */
+static char
+find_action(const char *keys)
+{
+	return run_query(keys, 1) == 0 ? '\0' :
+		SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1)[0];
+}
+
+/* One that does not say what "onDelete" says. */
+static void
+check_action(Look *look, const EaDdlObject *object, char action)
+{
+	static const struct
+	{
+		char		action;
+		const char *name;
+		const char *on_delete;
+	}			known[] = {
+		{'a', "NO ACTION", "restrict"},
+		{'r', "RESTRICT", "restrict"},
+		{'c', "CASCADE", "cascade"},
+		{'n', "SET NULL", "setNull"},
+		{'d', "SET DEFAULT", NULL}
+	};
+
+	for (int i = 0; i < lengthof(known); i++)
+	{
+		if (known[i].action != action)
+			continue;
+		ea_ddl_fault(look->plan, look->table, object->field,
+					 psprintf("its foreign key is ON DELETE %s, and onDelete "
+							  "says something else", known[i].name),
+					 known[i].on_delete == NULL ? "give it another action" :
+					 psprintf("onDelete: %s", known[i].on_delete));
+	}
 }
 
 /* The ids that a column has are those of the key that it refers to. */
@@ -555,7 +628,8 @@ check_reference(Look *look, EaDdlObject *object)
 	Oid			far = ea_ddl_relation(target);
 	const char *field = object->field;
 	List	   *key = list_make1(unconstify(char *, target->id_column));
-	bool		any = OidIsValid(far) && takes_any_key(look, target);
+	char	   *keys;
+	char		action;
 
 	if (!OidIsValid(far))
 	{
@@ -568,19 +642,27 @@ check_reference(Look *look, EaDdlObject *object)
 		return;
 	}
 	check_kind(look, object, target);
-	if (!has_row(psprintf("SELECT FROM pg_constraint f WHERE f.contype = 'f'"
-						  " AND f.conrelid = %u AND f.confrelid = %u"
-						  " AND f.convalidated%s"
-						  " AND " NAMES("f.conkey", "f.conrelid") " = %s"
-						  " AND " NAMES("f.confkey", "f.confrelid") " = %s",
-						  look->relid, far, any ? "" : " AND f.condeferrable"
-						  " AND f.confdeltype = 'a' AND f.confupdtype = 'a'",
-						  name_array(look->table, target->tenant_scoped,
-									 object->columns),
-						  name_array(target, target->tenant_scoped, key))))
+	keys = psprintf("SELECT f.confdeltype FROM pg_constraint f"
+					" WHERE f.contype = 'f'"
+					" AND f.conrelid = %u AND f.confrelid = %u"
+					" AND f.convalidated"
+					" AND " NAMES("f.conkey", "f.conrelid") " = %s"
+					" AND " NAMES("f.confkey", "f.confrelid") " = %s",
+					look->relid, far,
+					name_array(look->table, target->tenant_scoped,
+							   object->columns),
+					name_array(target, target->tenant_scoped, key));
+	if (has_row(psprintf("%s%s", keys, key_condition(look, object, target))))
+		return;
+	action = look->table->of_application ? find_action(keys) : '\0';
+	if (action != '\0')
+		check_action(look, object, action);
+	else
 		ea_ddl_fault(look->plan, look->table, field,
-					 psprintf(any ? "needs a foreign key to the key of %s" :
-							  "needs a deferrable foreign key to %s without "
+					 look->table->of_application ?
+					 psprintf("needs a foreign key to the key of %s",
+							  target->qualified) :
+					 psprintf("needs a deferrable foreign key to %s without "
 							  "actions", target->qualified),
 					 refer(look, object));
 }

@@ -61,14 +61,20 @@ note_taken_meanwhile(EaRequest *req, EaField *field)
 				  "a field that is unique");
 }
 
-/* Foreign keys, also those that others have made, and either end of them. */
+/*
+ * Foreign keys, also those that others have made, and either end of them.  One
+ * that has waited for the end of a deletion says no more what was done.
+ */
 static void
 note_reference(EaRequest *req, const EaViolation *found)
 {
-	if (req->writing.deleting || found->referred)
-		note_of(req, EA_ERR_REFERENCED, found->field,
+	bool		waited = req->method == EA_DELETE &&
+		req->writing.entity == NULL && req->field == NULL;
+
+	if (req->writing.deleting || waited || found->referred)
+		note_of(req, EA_ERR_REFERENCED, waited ? NULL : found->field,
 				"Others still refer to the value of \"%s\".",
-				req->writing.deleting ?
+				req->writing.deleting || waited ?
 				"Other resources still refer to this one." :
 				"Others still refer to a value that would be another.");
 	else

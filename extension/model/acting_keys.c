@@ -157,37 +157,62 @@ is_of_author(const EaEntity *entity, const Key *key)
 	return true;
 }
 
-static bool
-is_declared(Look *look, const Step *step, const Key *key)
+/* The reference to the entity that the key is of, or NULL. */
+static EaField *
+find_reference(Look *look, const Step *step, const Key *key)
 {
 	EaEntity   *entity = step->root->entity;
 
-	if (step->relid != step->root->relid)
-		return false;
-	if (is_of_author(entity, key))
-		return true;
-	for (int i = 0; i < entity->nreferences; i++)
+	for (int i = 0; i < entity->nreferences &&
+		 step->relid == step->root->relid; i++)
 	{
 		EaField    *field = ea_catalog_referring(entity, i);
 
 		if (!ea_catalog_has_column(field) ||
-			!is_done_before(field, entity, key->action) ||
 			look->table_of(field->entity, look->arg) != key->relid)
 			continue;
 		for (int m = 0; m < field->nmembers; m++)
 		{
 			if (ea_catalog_target(field, m) == entity &&
 				key_is_over(key, field->entity, field->members[m].column))
-				return true;
+				return field;
 		}
 	}
-	return false;
+	return NULL;
+}
+
+static bool
+is_declared(const Step *step, const Key *key, EaField *field)
+{
+	EaEntity   *entity = step->root->entity;
+
+	return step->relid == step->root->relid &&
+		(is_of_author(entity, key) ||
+		 (field != NULL && is_done_before(field, entity, key->action)));
 }
 
 /* -------- looking -------- */
 
+/* Keys of an application stay as they are; what is declared follows. */
+static char *
+make_hint(const Step *step, const Key *key, const EaField *field,
+		  const char *drop)
+{
+	const char *mend = drop;
+
+	if (key->action == FKCONSTR_ACTION_SETDEFAULT)
+		return pstrdup(drop);
+	if (field != NULL && field->entity->of_application &&
+		!step->root->entity->soft_delete)
+		mend = psprintf("onDelete: %s in %s.%s",
+						key->action == FKCONSTR_ACTION_CASCADE ? "cascade" :
+						"setNull", field->entity->name, field->name);
+	return psprintf("%s, or, if it is meant, unseen: [%s]", mend,
+					ea_names_table(key->schema, key->table));
+}
+
 static void
-report_key(Look *look, const Step *step, const Key *key)
+report_key(Look *look, const Step *step, const Key *key, const EaField *field)
 {
 	EaActingKey *acting = palloc(sizeof(EaActingKey));
 	const char *table = quote_qualified_identifier(key->schema, key->table);
@@ -205,9 +230,7 @@ report_key(Look *look, const Step *step, const Key *key)
 				 key->name, key->to, deletes ? "CASCADE" :
 				 key->action == FKCONSTR_ACTION_SETNULL ? "SET NULL" :
 				 "SET DEFAULT");
-	acting->hint = key->action == FKCONSTR_ACTION_SETDEFAULT ? pstrdup(drop) :
-		psprintf("%s, or, if it is meant, unseen: [%s]", drop,
-				 ea_names_table(key->schema, key->table));
+	acting->hint = make_hint(step, key, field, drop);
 	look->keys = lappend(look->keys, acting);
 }
 
@@ -240,6 +263,7 @@ read_key(void *arg, TupleTableSlot *slot)
 	Step	   *step = list_nth(look->steps,
 								DatumGetInt64(slot->tts_values[0]) - 1);
 	Key			key = {DatumGetObjectId(slot->tts_values[1])};
+	EaField    *field;
 
 	CHECK_FOR_INTERRUPTS();
 	key.schema = text_of(slot, 2);
@@ -248,11 +272,12 @@ read_key(void *arg, TupleTableSlot *slot)
 	key.to = text_of(slot, 5);
 	key.action = text_of(slot, 6)[0];
 	key.columns = ea_exec_array_text(slot->tts_values[7], &key.ncolumns);
-	if (key.name != NULL && is_declared(look, step, &key))
+	field = key.name == NULL ? NULL : find_reference(look, step, &key);
+	if (key.name != NULL && is_declared(step, &key, field))
 		return;
 	if (key.name != NULL && (key.action == FKCONSTR_ACTION_SETDEFAULT ||
 							 !is_named(step->root->entity, &key)))
-		report_key(look, step, &key);
+		report_key(look, step, &key, field);
 	if (key.action == FKCONSTR_ACTION_CASCADE)
 		follow_table(look, step->root, key.relid);
 }

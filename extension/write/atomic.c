@@ -245,6 +245,17 @@ flush_batch(Run *run)
 	write_resources(doc);
 }
 
+/* The key of an application's table does not wait for what comes later. */
+static void
+refuse_later(EaInput *input, const EaField *field)
+{
+	ea_errors_add(input->req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+				  input->relationships == NULL ? input->pointer :
+				  ea_errors_pointer(input->pointer, "relationships"),
+				  "The field \"%s\" may refer to earlier operations only.",
+				  field->name);
+}
+
 static bool
 complete_later(EaInput *input, EaField *field, EaInputField *in)
 {
@@ -254,18 +265,18 @@ complete_later(EaInput *input, EaField *field, EaInputField *in)
 
 	if (!ea_catalog_has_column(field) || op->lid == NULL ||
 		!ea_atomic_later(input->req, run->ops, run->current, field,
-						 op->lid->text, &target))
+						 op->lid->text, &target) ||
+		!ea_id_fits(&field->members[target.member].key, &target.id))
 		return false;
-	for (int m = 0; m < field->nmembers; m++)
+	if (field->entity->of_application &&
+		!ea_links_can_wait(field->entity,
+						   field->members[target.member].column))
 	{
-		if (m == target.member &&
-			!ea_id_fits(&field->members[m].key, &target.id))
-			return false;
-		if (field->entity->of_application &&
-			!ea_links_can_wait(field->entity, field->members[m].column))
-			return false;
-		ea_links_defer(run->req, field->entity, field->members[m].column);
+		refuse_later(input, field);
+		return true;
 	}
+	for (int m = 0; m < field->nmembers; m++)
+		ea_links_defer(run->req, field->entity, field->members[m].column);
 	in->targets = palloc(sizeof(EaTarget));
 	in->targets[0] = target;
 	in->ntargets = 1;

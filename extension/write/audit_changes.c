@@ -444,15 +444,21 @@ ea_changes_updated(EaInput *input, const EaId *id,
 /* -------- delete -------- */
 
 void
-ea_changes_deleted(EaSqlBuf *b, EaWriteDeleted *deleted, int alias)
+ea_changes_deleted_columns(EaSqlBuf *b, EaWriteDeleted *deleted, int alias)
 {
 	EaEntity   *entity = deleted->entity;
 
-	ea_sqlbuf_add(b, " RETURNING ");
 	ea_sqlbuf_select_id(b, alias, entity);
 	for (int i = 0; !deleted->stays && i < entity->nfields; i++)
 		ea_sqlbuf_select_field(b, alias, &entity->fields[i]);
 	select_version(b, entity, alias);
+}
+
+void
+ea_changes_deleted(EaSqlBuf *b, EaWriteDeleted *deleted, int alias)
+{
+	ea_sqlbuf_add(b, " RETURNING ");
+	ea_changes_deleted_columns(b, deleted, alias);
 }
 
 /* All that it had, and that there was nothing more. */

@@ -43,7 +43,8 @@ extern int64 ea_changes_updated(EaInput *input, const EaId *id,
 
 /*
  * Deleted rows, or restored ones: the columns that the statement returns, for
- * alias t<n>, and the callback that notes a record for each row.  The record
+ * alias t<n>, the same for one that reads rows before they go, and the
+ * callback that notes a record for each row.  The record
  * of a row that is gone for good has all its values.  A row that stays keeps
  * them, so the records of its soft deletion and its return say which deletion
  * it was, and no values: however often that is done, the log has no further
@@ -60,6 +61,8 @@ typedef struct EaWriteDeleted
 
 extern void ea_changes_deleted(EaSqlBuf *b, EaWriteDeleted *deleted,
 							   int alias);
+extern void ea_changes_deleted_columns(EaSqlBuf *b, EaWriteDeleted *deleted,
+									   int alias);
 extern void ea_changes_deleted_row(void *deleted, TupleTableSlot *slot);
 
 /*

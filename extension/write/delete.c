@@ -47,6 +47,7 @@ typedef struct Doomed
 								 * not, and deletions are noted, not rows */
 	int			depth;
 	const struct Doomed *parent;	/* whose deletion this is part of */
+	bool	   *told;			/* all are noted, and may go with others */
 } Doomed;
 
 /* The deletions that rows which go for good were part of. */
@@ -57,6 +58,7 @@ typedef struct Purged
 } Purged;
 
 static void delete_rows(EaRequest *req, const Doomed *doomed);
+static void note_deleted(EaRequest *req, const Doomed *doomed);
 
 /* The rows, of those that refer to doomed ones, to take. */
 typedef enum Which
@@ -92,7 +94,9 @@ is_doomed(EaEntity *entity, const EaId *id, const Doomed *doomed)
 
 /*
  * References may run in a circle: then a row is found that is about to be
- * deleted anyway, and no order of deletion suits the foreign keys.
+ * deleted anyway, and no order of deletion suits the foreign keys.  The
+ * service's own wait.  Those of an application may take the row along, so it
+ * is noted before.
  */
 static void
 leave_out_doomed(EaRequest *req, EaEntity *entity, const char *column,
@@ -108,6 +112,12 @@ leave_out_doomed(EaRequest *req, EaEntity *entity, const char *column,
 	}
 	if (n < ids->n)
 		ea_links_defer(req, entity, column);
+	for (; n < ids->n && entity->of_application && doomed != NULL;
+		 doomed = doomed->parent)
+	{
+		if (doomed->entity == entity && doomed->hard && !*doomed->told)
+			note_deleted(req, doomed);
+	}
 	ids->n = n;
 }
 
@@ -123,9 +133,10 @@ cascade_rows(EaRequest *req, EaEntity *child, const char *column,
 			 const Doomed *doomed, Which which)
 {
 	EaIds		ids = {&child->key};
+	bool		told = false;
 	Doomed		children = {child, &ids, doomed->hard || !child->soft_delete,
 		doomed->deletion, doomed->released, doomed->purged, doomed->depth + 1,
-	doomed};
+	doomed, &told};
 	EaSqlBuf	b;
 	int			alias;
 
@@ -408,19 +419,55 @@ purged_row(void *arg, TupleTableSlot *slot)
 	purged->rows++;
 }
 
+/* The columns that it reads. */
+static void
+select_purged(EaSqlBuf *b, const Doomed *doomed, int alias)
+{
+	ea_sqlbuf_select_id(b, alias, doomed->entity);
+	ea_sqlbuf_add(b, ", ");
+	ea_deletion_mark_select(b, doomed->entity, alias);
+}
+
+/* Note rows that are held before they are deleted. */
+static void
+note_deleted(EaRequest *req, const Doomed *doomed)
+{
+	EaEntity   *entity = doomed->entity;
+	EaWriteDeleted deleted = {req, entity, false, false, doomed->deletion};
+	PurgedRow	purged = {req, entity, doomed->purged};
+	EaSqlBuf	b;
+
+	*doomed->told = true;
+	if (doomed->purged == NULL && !ea_audit_entities(req))
+		return;
+	ea_sqlbuf_init(&b, req);
+	b.deleted_too = true;
+	ea_sqlbuf_add(&b, "SELECT ");
+	if (doomed->purged != NULL)
+		select_purged(&b, doomed, 0);
+	else
+		ea_changes_deleted_columns(&b, &deleted, 0);
+	ea_sqlbuf_among(&b, ea_sqlbuf_from(&b, entity, EA_OP_DELETE),
+					entity->id_column, "= ANY", doomed->ids);
+	ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, doomed->purged != NULL ?
+				  purged_row : ea_changes_deleted_row, doomed->purged != NULL ?
+				  (void *) &purged : (void *) &deleted);
+}
+
 static void
 purge_rows(EaSqlBuf *b, const Doomed *doomed, int alias)
 {
 	PurgedRow	row = {b->req, doomed->entity, doomed->purged};
 
 	ea_sqlbuf_add(b, " RETURNING ");
-	ea_sqlbuf_select_id(b, alias, doomed->entity);
-	ea_sqlbuf_add(b, ", ");
-	ea_deletion_mark_select(b, doomed->entity, alias);
+	select_purged(b, doomed, alias);
 	ea_written_run(b, doomed->entity, true, doomed->ids->n, purged_row, &row);
 }
 
-/* The rows go, or are marked; each is held, so that none can have gone. */
+/*
+ * The rows go, or are marked; each is held, so that none can have gone, but
+ * with others by a key of an application.
+ */
 static void
 take_away(EaSqlBuf *b, const Doomed *doomed, int alias)
 {
@@ -428,7 +475,12 @@ take_away(EaSqlBuf *b, const Doomed *doomed, int alias)
 		b->req, doomed->entity, false, !doomed->hard, doomed->deletion
 	};
 
-	if (doomed->purged != NULL)
+	if (*doomed->told)
+	{
+		ea_sqlbuf_run(b, EA_EXEC_WRITE, true, NULL, NULL);
+		b->triggered = true;
+	}
+	else if (doomed->purged != NULL)
 		purge_rows(b, doomed, alias);
 	else if (ea_audit_entities(b->req))
 	{
@@ -502,8 +554,9 @@ ea_delete_resource(EaRequest *req, EaEntity *entity, const EaId *id,
 	EaIds		ids = {&entity->key, 1, 1, &first};
 	List	   *released = NIL;
 	pg_uuid_t	deletion;
+	bool		told = false;
 	Doomed		doomed = {entity, &ids, !entity->soft_delete, &deletion,
-	&released};
+	&released, NULL, 0, NULL, &told};
 	bool		deferred = req->deferred != NIL;
 	EaAround	around;
 
@@ -528,7 +581,9 @@ ea_delete_for_good(EaRequest *req, EaEntity *entity, const EaId *id)
 	EaId		first = *id;
 	EaIds		ids = {&entity->key, 1, 1, &first};
 	Purged		purged = {ea_names_map_create(16)};
-	Doomed		doomed = {entity, &ids, true, NULL, NULL, &purged};
+	bool		told = false;
+	Doomed		doomed = {entity, &ids, true, NULL, NULL, &purged, 0, NULL,
+	&told};
 
 	delete_rows(req, &doomed);
 	ea_links_check_deferred(req);
@@ -540,7 +595,9 @@ ea_delete_referred(EaRequest *req, EaEntity *entity, const EaId *id)
 {
 	EaId		first = *id;
 	EaIds		ids = {&entity->key, 1, 1, &first};
-	Doomed		doomed = {entity, &ids, true};
+	bool		told = false;
+	Doomed		doomed = {entity, &ids, true, NULL, NULL, NULL, 0, NULL,
+	&told};
 
 	release_rows(req, &doomed);
 	ea_links_check_deferred(req);

@@ -335,9 +335,9 @@ has_column(Relation rel, HeapTuple constraint, Oid relid, const char *column)
 	return false;
 }
 
-/* The deferrable foreign keys of a column that do not wait yet. */
+/* The foreign keys of a column that are deferrable, or not, but those known. */
 static List *
-find_keys(Oid relid, const char *column, const List *known)
+find_keys(Oid relid, const char *column, bool deferrable, const List *known)
 {
 	Relation	rel = table_open(ConstraintRelationId, AccessShareLock);
 	List	   *found = NIL;
@@ -353,7 +353,8 @@ find_keys(Oid relid, const char *column, const List *known)
 	{
 		Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(tuple);
 
-		if (form->contype == CONSTRAINT_FOREIGN && form->condeferrable &&
+		if (form->contype == CONSTRAINT_FOREIGN &&
+			form->condeferrable == deferrable &&
 			!list_member_oid(known, form->oid) &&
 			has_column(rel, tuple, relid, column))
 			found = lappend_oid(found, form->oid);
@@ -366,13 +367,14 @@ find_keys(Oid relid, const char *column, const List *known)
 bool
 ea_links_can_wait(const EaEntity *entity, const char *column)
 {
-	return find_keys(ea_table_find(entity->table), column, NIL) != NIL;
+	return find_keys(ea_table_find(entity->table), column, false,
+					 NIL) == NIL;
 }
 
 void
 ea_links_defer(EaRequest *req, const EaEntity *entity, const char *column)
 {
-	List	   *keys = find_keys(ea_table_find(entity->table), column,
+	List	   *keys = find_keys(ea_table_find(entity->table), column, true,
 								 req->deferred);
 	MemoryContext old = MemoryContextSwitchTo(req->mcxt);
 

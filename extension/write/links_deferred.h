@@ -7,7 +7,7 @@
 #include "model/catalog.h"
 #include "request/request.h"
 
-/* Keys of the column can wait: what it refers to may come later. */
+/* All keys of the column can wait: what it refers to may come later. */
 extern bool ea_links_can_wait(const EaEntity *entity, const char *column);
 
 /*
