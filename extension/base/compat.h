@@ -117,6 +117,14 @@ ResultRelInfo; ANY_MINOR=1 builds all the same
 	((void) ExecCheckPermissions((stmt)->rtable, (stmt)->permInfos, true))
 #endif
 
+/* The permissions that a table of a query takes, for parse_relation.h. */
+#if PG_VERSION_NUM < 160000
+#define ea_compat_permissions(query, rte) (rte)
+#else
+#define ea_compat_permissions(query, rte) \
+	getRTEPermissionInfo((query)->rteperminfos, (rte))
+#endif
+
 /* An index scan can be instrumented since 18. */
 #if PG_VERSION_NUM < 180000
 #define ea_compat_index_beginscan(table, index, snapshot, nkeys) \

@@ -23,6 +23,7 @@
 #include "direct/newest.h"
 #include "direct/triggers.h"
 #include "engine/exec.h"
+#include "engine/own_text.h"
 #include "engine/plancache.h"
 #include "engine/table_lock.h"
 #include "engine/write_run.h"
@@ -138,6 +139,21 @@ look_at_tables(const EaHeld *held, EaPlan *kept)
 	return good;
 }
 
+/* As the service looks at them, whoever runs the statement. */
+static bool
+look_as_service(const EaHeld *held, EaPlan *kept, const EaPin *service)
+{
+	Oid			user;
+	int			security;
+	bool		good;
+
+	GetUserIdAndSecContext(&user, &security);
+	SetUserIdAndSecContext(service->user, service->security);
+	good = look_at_tables(held, kept);
+	SetUserIdAndSecContext(user, security);
+	return good;
+}
+
 /* The statements that it runs are within this one, too. */
 static void
 take_turn(const EaPlan *kept)
@@ -173,13 +189,12 @@ refuse_nothing(EaPlan *kept)
  */
 static EaPlan *
 get_plan(const EaHeld *held, EaExecMode mode, const char *sql,
-		 EaParams params, bool one_row)
+		 EaParams params, bool one_row, const EaPin *service)
 {
 	for (int looks = 0;; looks++)
 	{
 		uint64		since = ea_held_since();
-		EaPlan	   *kept = ea_plancache_get(sql, params, one_row,
-											   held != NULL && held->here);
+		EaPlan	   *kept = ea_plancache_get(held, sql, params, one_row);
 		bool		fresh = kept->fresh;
 
 		kept->fresh = false;
@@ -196,8 +211,8 @@ get_plan(const EaHeld *held, EaExecMode mode, const char *sql,
 			ea_held_throw();
 		if (kept->epoch == ea_held_epoch())
 			return kept;
-		if ((fresh || means_same(kept)) && look_at_tables(held, kept) &&
-			since == ea_held_since())
+		if ((fresh || means_same(kept)) &&
+			look_as_service(held, kept, service) && since == ea_held_since())
 			return kept;
 		ea_plancache_forget(kept);
 	}
@@ -496,7 +511,7 @@ choose_role(const EaHeld *held, EaExecMode mode)
 		ea_held_all_changed();
 	if (mode == EA_EXEC_WRITE)
 		ea_application_settle_others(held->application);
-	ea_application_enter(held->application);
+	ea_application_enter(held->application, held->of_both);
 	if (held->by_settings)
 		ea_application_set(held->application);
 	if (held->spells)
@@ -504,12 +519,25 @@ choose_role(const EaHeld *held, EaExecMode mode)
 	return held->application;
 }
 
-/* Code of one side never runs as the other. */
-static void
-check_sides(const EaApplication *application, const EaPlan *kept)
+static bool
+is_select(const EaPlan *kept)
 {
-	if (application == NULL ? kept->of_others && kept->of_service :
-		kept->of_service || !kept->of_others)
+	const CachedPlanSource *source =
+		linitial(SPI_plan_get_plan_sources(kept->plan));
+
+	return source->commandTag == CMDTAG_SELECT;
+}
+
+/* Code of one side never runs as the other: both are read, at most. */
+static void
+check_sides(const EaHeld *held, const EaApplication *application,
+			const EaPlan *kept)
+{
+	bool		of_both = kept->of_others && kept->of_service;
+
+	if (application == NULL ? of_both :
+		!kept->of_others || kept->of_service != held->of_both ||
+		(of_both && !is_select(kept)))
 		elog(ERROR, "a statement over tables of another owner");
 }
 
@@ -517,10 +545,9 @@ check_sides(const EaApplication *application, const EaPlan *kept)
 static bool
 writes_with_triggers(const EaPlan *kept)
 {
-	CachedPlanSource *source = linitial(SPI_plan_get_plan_sources(kept->plan));
 	bool		found = false;
 
-	if (source->commandTag == CMDTAG_SELECT)
+	if (is_select(kept))
 		return false;
 	for (int i = 0; i < kept->ntables && !found; i++)
 	{
@@ -535,18 +562,42 @@ writes_with_triggers(const EaPlan *kept)
 	return found;
 }
 
+/* How the statement that is shown to the observer wants its tables. */
+static const EaHeld *observed = NULL;
+
 /* Show it to explain(), which plans it under the same settings. */
 static void
-observe(EaExecMode mode, const EaReader *reader, const char *sql,
-		const EaParams *params)
+observe(const EaHeld *held, EaExecMode mode, const EaReader *reader,
+		const char *sql, const EaParams *params)
 {
 	EaPin		planning;
 
 	if (observer == NULL || mode == EA_EXEC_LOOK)
 		return;
 	begin_planning(reader, &planning);
+	observed = held;
 	observer(sql, params);
+	observed = NULL;
 	end_planning(reader, &planning);
+}
+
+void
+ea_exec_explain(const char *sql, const EaParams *params)
+{
+	Oid		   *types = palloc((params->n + 1) * sizeof(Oid));
+	EaOwnText	own = {
+		observed != NULL && observed->of_both, params->n, types
+	};
+	SPIExecuteOptions options = {0};
+	SPIPlanPtr	plan;
+
+	for (int i = 0; i < params->n; i++)
+		types[i] = params->items[i].type;
+	plan = ea_own_text_prepare(&own, psprintf("EXPLAIN %s", sql), 0);
+	options.params = make_param_list(*params);
+	if (plan == NULL || SPI_execute_plan_extended(plan, &options) < 0)
+		elog(ERROR, "could not explain a statement");
+	SPI_freeplan(plan);
 }
 
 static uint64
@@ -572,8 +623,8 @@ run_statement(const EaHeld *held, EaExecMode mode, bool one_row,
 	ea_pin_begin(&pin);
 	receiver.caller = CurrentMemoryContext;
 	application = choose_role(held, mode);
-	kept = get_plan(held, mode, sql, params, one_row);
-	check_sides(application, kept);
+	kept = get_plan(held, mode, sql, params, one_row, &pin);
+	check_sides(held, application, kept);
 	if (application != NULL && reader != NULL && reader->row != NULL)
 	{
 		by_owner.user = pin.user;
@@ -583,7 +634,7 @@ run_statement(const EaHeld *held, EaExecMode mode, bool one_row,
 		reader = &role_reader;
 		arg = &by_owner;
 	}
-	observe(mode, reader, sql, &params);
+	observe(held, mode, reader, sql, &params);
 	begin_planning(reader, &receiver.planning);
 
 	/* SPI leaves its own context current, which dies with the connection */

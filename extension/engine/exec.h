@@ -18,6 +18,7 @@
 #include "direct/index_count.h"
 #include "engine/held.h"
 #include "engine/invalidate.h"
+#include "engine/own_text.h"
 #include "engine/plancache.h"
 #include "engine/reader.h"
 #include "engine/table_lock.h"
@@ -102,6 +103,11 @@ extern void ea_exec_in_turn(EaExecTurn fn);
 typedef void (*EaExecObserver) (const char *sql, const EaParams *params);
 
 extern void ea_exec_observe(EaExecObserver fn);
+
+/*
+ * EXPLAIN the statement that is being observed, by SPI, as it will run.
+ */
+extern void ea_exec_explain(const char *sql, const EaParams *params);
 
 /* Report to the observer a step that was done without a statement. */
 extern void ea_exec_tell(const char *fmt,...) pg_attribute_printf(1, 2);

@@ -31,6 +31,8 @@ typedef struct EaHeld
 	const EaApplication *application;
 	bool		by_settings;	/* policies on them may ask for its settings */
 	bool		spells;			/* values are read as texts of their types */
+	bool		of_both;		/* it reads tables of the service as well */
+	bool		looks;			/* it locks rows that it does not write */
 } EaHeld;
 
 /* Registers the callbacks; called from _PG_init. */

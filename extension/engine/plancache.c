@@ -16,10 +16,12 @@
 
 #include "access/xact.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_authid.h"
 #include "catalog/pg_namespace.h"
 #include "commands/extension.h"
 #include "common/hashfn.h"
 #include "lib/ilist.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "utils/acl.h"
@@ -31,9 +33,11 @@
 #include "base/grow.h"
 #include "base/guc.h"
 #include "base/text.h"
+#include "engine/own_text.h"
 #include "engine/plancache.h"
 #include "engine/table_lock.h"
 #include "trust/owner.h"
+#include "trust/pin.h"
 
 typedef struct PlanKey
 {
@@ -48,6 +52,7 @@ typedef struct PlanItem
 	char	   *sql;
 	int			nparams;
 	Oid		   *types;
+	EaOwnText	own;			/* of a statement that is analyzed so */
 	dlist_node	node;			/* in lru, newest first, or in dropped */
 } PlanItem;
 
@@ -411,10 +416,52 @@ keep_referring(EaPlan *kept, const List *tables)
 		kept->referring[i] = list_nth_oid(tables, i);
 }
 
+/* It takes more than the rights of the role to find its names, or to lock. */
+static bool
+is_own_text(const EaHeld *held)
+{
+	return held != NULL && (held->of_both || held->looks);
+}
+
+/* Tables are locked as they are found. */
+static void
+lock_named(const EaHeld *held, const char *sql)
+{
+	EaPin		pin;
+
+	if (held == NULL || !held->of_both)
+	{
+		ea_table_lock_named(sql);
+		return;
+	}
+	ea_pin_begin(&pin);
+	SetUserIdAndSecContext(BOOTSTRAP_SUPERUSERID,
+						   pin.security | SECURITY_LOCAL_USERID_CHANGE);
+	ea_table_lock_named(sql);
+	ea_pin_end(&pin);
+}
+
+static SPIPlanPtr
+prepare(const EaHeld *held, const PlanKey *key, EaParams params, Oid *types,
+		int options)
+{
+	EaOwnText	own = {held != NULL && held->of_both, params.n, types};
+	SPIPlanPtr	plan = is_own_text(held) ?
+		ea_own_text_prepare(&own, key->sql, options) :
+		SPI_prepare_cursor(key->sql, params.n, types, options);
+
+	if (plan == NULL)
+		elog(ERROR, "could not prepare a statement: %s",
+			 SPI_result_code_string(SPI_result));
+	return plan;
+}
+
 static PlanItem *
-make_plan(const PlanKey *key, EaParams params, bool one_row, bool here)
+make_plan(const EaHeld *held, const PlanKey *key, EaParams params,
+		  bool one_row)
 {
 	Oid		   *types = copy_types(params);
+	bool		here = held != NULL && held->here;
 	SPIPlanPtr	plan;
 	PlanEntry  *entry;
 	PlanItem   *item;
@@ -429,12 +476,9 @@ make_plan(const PlanKey *key, EaParams params, bool one_row, bool here)
 	bool		free = here || !ea_plancache_distributes();
 
 	one_row = one_row && free;
-	ea_table_lock_named(key->sql);
-	plan = SPI_prepare_cursor(key->sql, params.n, types,
-							  one_row ? CURSOR_OPT_GENERIC_PLAN : 0);
-	if (plan == NULL)
-		elog(ERROR, "could not prepare a statement: %s",
-			 SPI_result_code_string(SPI_result));
+	lock_named(held, key->sql);
+	plan = prepare(held, key, params, types,
+				   one_row ? CURSOR_OPT_GENERIC_PLAN : 0);
 	tables = find_tables(plan);
 
 	/* all that can fail comes before the plan leaves the transaction */
@@ -461,7 +505,11 @@ make_plan(const PlanKey *key, EaParams params, bool one_row, bool here)
 	keep_referring(&item->kept, tables.referring);
 	item->kept.one_row = one_row;
 	item->kept.here = here;
-	if (free && !one_row && tables.n > 0 && params.n > 0)
+	item->own = (EaOwnText) {held != NULL && held->of_both, params.n,
+		item->types};
+	if (is_own_text(held))
+		ea_own_text_keep(plan, &item->own);
+	else if (free && !one_row && tables.n > 0 && params.n > 0)
 		item->kept.choice = ea_plan_choice_make(item->sql, plan);
 	entry = hash_search(plans, key, HASH_ENTER, &found);
 	Assert(!found);
@@ -533,7 +581,8 @@ make_room(void)
 }
 
 EaPlan *
-ea_plancache_get(const char *sql, EaParams params, bool one_row, bool here)
+ea_plancache_get(const EaHeld *held, const char *sql, EaParams params,
+				 bool one_row)
 {
 	PlanKey		key = {sql, strlen(sql)};
 	PlanEntry  *entry;
@@ -557,7 +606,7 @@ ea_plancache_get(const char *sql, EaParams params, bool one_row, bool here)
 
 	misses++;
 	make_room();
-	return &make_plan(&key, params, one_row, here)->kept;
+	return &make_plan(held, &key, params, one_row)->kept;
 }
 
 void

@@ -11,6 +11,7 @@
 #include "direct/checks.h"
 #include "direct/key_update.h"
 #include "direct/keyscan.h"
+#include "engine/held.h"
 #include "planning/plan_choice.h"
 
 /* A table that a statement is over, and how it locks it. */
@@ -50,12 +51,11 @@ typedef struct EaPlan
 
 /*
  * The plan for a statement, prepared when it is not there yet or no longer
- * valid; "here" says that it is over shards by their own names.  It stays the
- * cache's; the caller must not keep it beyond the next call, unless its
- * statement runs then.
+ * valid; held may be NULL.  It stays the cache's; the caller must not keep it
+ * beyond the next call, unless its statement runs then.
  */
-extern EaPlan *ea_plancache_get(const char *sql, EaParams params,
-								bool one_row, bool here);
+extern EaPlan *ea_plancache_get(const EaHeld *held, const char *sql,
+								EaParams params, bool one_row);
 
 /* The one statement of a plan; rules make more of it, or nothing: NULL. */
 extern PlannedStmt *ea_plancache_statement(const CachedPlan *plan);

@@ -41,6 +41,7 @@ _PG_init(void)
 	ea_guc_define();
 	ea_guard_init();
 	ea_held_init();
+	ea_own_text_init();
 	ea_invalidate_init();
 	ea_policy_sql_init();
 	ea_turn_init();

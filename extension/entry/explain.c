@@ -81,28 +81,14 @@ static void
 explain_statement(const char *sql, const EaParams *params)
 {
 	MemoryContext old = CurrentMemoryContext;
-	Oid		   *types;
-	Datum	   *values;
-	char	   *nulls;
 
 	if (params == NULL)
 		put_line(sql);
 	if (params == NULL || !is_interesting(sql))
 		return;
-	types = palloc((params->n + 1) * sizeof(Oid));
-	values = palloc((params->n + 1) * sizeof(Datum));
-	nulls = palloc(params->n + 1);
-	for (int i = 0; i < params->n; i++)
-	{
-		types[i] = params->items[i].type;
-		values[i] = params->items[i].value;
-		nulls[i] = params->items[i].isnull ? 'n' : ' ';
-	}
 	check_member();
 	put_line(sql);
-	if (SPI_execute_with_args(psprintf("EXPLAIN %s", sql), params->n,
-							  types, values, nulls, false, 0) < 0)
-		elog(ERROR, "could not explain a statement");
+	ea_exec_explain(sql, params);
 	for (uint64 i = 0; i < SPI_processed; i++)
 		put_line(psprintf("    %s", SPI_getvalue(SPI_tuptable->vals[i],
 												 SPI_tuptable->tupdesc, 1)));

@@ -176,18 +176,25 @@ check_table(void *arg, Relation rel)
 	ea_table_check(arg, rel);
 }
 
+static EaHeld
+make_held(EaRequest *req, bool here)
+{
+	return (EaHeld) {is_current, check_table, req->catalog, here};
+}
+
 /* Tables of an application come with its role. */
 static EaHeld
-make_held(EaRequest *req, bool here, bool of_application, bool by_settings,
-		  bool spells)
+held_of(const EaSqlBuf *b)
 {
-	EaHeld		held = {is_current, check_table, req->catalog, here};
+	EaHeld		held = make_held(b->req, b->place == EA_PLACE_HERE);
 
-	if (of_application)
+	if (b->of_application)
 	{
-		held.application = ea_application_of(req);
-		held.by_settings = by_settings;
-		held.spells = spells;
+		held.application = ea_application_of(b->req);
+		held.by_settings = b->by_settings;
+		held.spells = b->spells && (!b->writes || b->keeps_rows);
+		held.of_both = b->of_service;
+		held.looks = b->looks;
 	}
 	return held;
 }
@@ -276,13 +283,19 @@ place_table(EaSqlBuf *b, const char *table, bool tenant_scoped, LOCKMODE mode)
 	return place_here(b, table, tenant_scoped, mode);
 }
 
-/* Whose tables the statement is over. */
+/*
+ * Whose tables the statement is over.  A row that was is in none; but values
+ * of an application's types have its code around them.
+ */
 static void
 note_side(EaSqlBuf *b, const EaEntity *entity)
 {
 	b->of_application |= entity->of_application;
-	b->by_settings |= entity->row_security;
 	b->spells |= entity->spells;
+	if (entity->table[0] == '(')
+		return;
+	b->of_service |= !entity->of_application;
+	b->by_settings |= entity->row_security;
 }
 
 static const char *
@@ -295,6 +308,7 @@ place_of_entity(EaSqlBuf *b, const EaEntity *entity, LOCKMODE mode)
 static const char *
 place_of_join(EaSqlBuf *b, const EaField *field, LOCKMODE mode)
 {
+	b->of_service = true;
 	return place_table(b, field->join_table, field->entity->tenant_scoped,
 					   mode);
 }
@@ -350,20 +364,40 @@ ea_sqlbuf_hides_rows(EaRequest *req, EaEntity *entity)
 	return entity->soft_delete || policy_hides(req, entity);
 }
 
+bool
+ea_sqlbuf_spans(EaRequest *req, EaEntity *entity)
+{
+	EaSqlBuf	b;
+
+	if (req->catalog->application == NULL)
+		return false;
+	ea_sqlbuf_init(&b, req);
+	(void) ea_sqlbuf_from(&b, entity, EA_OP_READ);
+	return b.of_application && b.of_service;
+}
+
+void
+ea_sqlbuf_look(EaSqlBuf *b, const char *strength, int alias)
+{
+	ea_sqlbuf_addf(b, " FOR %s OF t%d", strength, alias);
+	b->looks = true;
+}
+
 /* The same predicates as add_predicates() writes, or no answer. */
 bool
 ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
 				const EaCountKey *keys, int64 *count)
 {
-	const EaHeld held = make_held(req, ea_distributed() &&
-								  ea_sqlbuf_is_here(req),
-								  entity->of_application, false, false);
+	EaHeld		held = make_held(req, ea_distributed() &&
+								 ea_sqlbuf_is_here(req));
 	const char *table = entity->table;
 	EaCountKey	all[EA_COUNT_MAX_KEYS];
 	int			n = 0;
 
 	if (nkeys >= EA_COUNT_MAX_KEYS || ea_sqlbuf_hides_rows(req, entity))
 		return false;
+	if (entity->of_application)
+		held.application = ea_application_of(req);
 	if (entity->tenant_scoped)
 	{
 		if (!req->has_tenant)
@@ -697,9 +731,7 @@ uint64
 ea_sqlbuf_run(EaSqlBuf *b, EaExecMode mode, bool one_row,
 			  EaRowFunction row, void *arg)
 {
-	const EaHeld held = make_held(b->req, b->place == EA_PLACE_HERE,
-								  b->of_application, b->by_settings,
-								  b->spells && (!b->writes || b->keeps_rows));
+	const EaHeld held = held_of(b);
 	const EaReader reader = {
 		row, b->nreads, b->reads, b->planning, b->tenant_param, b->replaced
 	};

@@ -62,8 +62,10 @@ typedef struct EaSqlBuf
 	bool		writes;			/* it changes one of them */
 	bool		of_application; /* it is over tables of one, */
 	bool		by_settings;	/* with policies that may ask for settings, */
-	bool		spells;			/* or values whose texts depend on some */
+	bool		spells;			/* or values whose texts depend on some; */
+	bool		of_service;		/* and over others */
 	bool		keeps_rows;		/* it deletes, or changes no row */
+	bool		looks;			/* rows are locked that are not written */
 	bool		triggered;		/* it has run, and user-defined triggers had
 								 * a say in what it wrote */
 } EaSqlBuf;
@@ -203,6 +205,19 @@ extern int	ea_sqlbuf_delete(EaSqlBuf *b, EaEntity *entity);
 
 /* Rows of the entity may be hidden from the caller within the tenant. */
 extern bool ea_sqlbuf_hides_rows(EaRequest *req, EaEntity *entity);
+
+/*
+ * The rows that the caller may read are found by tables of an application and
+ * by others.  No write does that: rows that are held were looked at before,
+ * and are written as those of EA_OP_DELETE.
+ */
+extern bool ea_sqlbuf_spans(EaRequest *req, EaEntity *entity);
+
+/*
+ * ` FOR <strength> OF t<alias>`, "SHARE" or "KEY SHARE": rows that stay as
+ * they are, for which it is enough that they may be read.
+ */
+extern void ea_sqlbuf_look(EaSqlBuf *b, const char *strength, int alias);
 
 /*
  * How many of the entity's rows that the caller may read have these values,

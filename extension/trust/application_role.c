@@ -168,14 +168,17 @@ ea_application_give_way(void)
 }
 
 void
-ea_application_enter(const EaApplication *application)
+ea_application_enter(const EaApplication *application, bool of_both)
 {
 	Oid			user;
 	int			security;
 
 	GetUserIdAndSecContext(&user, &security);
+	if (of_both)
+		ea_guard_application(application->owner);
 	SetUserIdAndSecContext(application->role,
-						   security | SECURITY_LOCAL_USERID_CHANGE);
+						   security | SECURITY_LOCAL_USERID_CHANGE |
+						   (of_both ? EA_GUARD_BOTH : 0));
 }
 
 /* -------- what waits -------- */
@@ -407,7 +410,7 @@ ea_application_set_constraints(const EaApplication *application,
 
 	ea_pin_begin(&pin);
 	ea_application_check(application);
-	ea_application_enter(application);
+	ea_application_enter(application, false);
 	if (!deferred)
 		application->set(application->arg, true);
 	CommandCounterIncrement();
@@ -430,7 +433,7 @@ ea_application_settle(bool all)
 	ea_application_settle_others(application);
 	ea_pin_begin(&pin);
 	ea_application_check(application);
-	ea_application_enter(application);
+	ea_application_enter(application, false);
 	application->set(application->arg, true);
 	if (all)
 		run_all();

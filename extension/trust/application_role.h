@@ -56,8 +56,12 @@ extern void ea_application_give_way(void);
  */
 extern bool ea_application_lent_anew(void);
 
-/* Go on as the role, until ea_pin_end(). */
-extern void ea_application_enter(const EaApplication *application);
+/*
+ * Go on as the role, until ea_pin_end(); of_both: to read tables of the
+ * service as well, so that functions of deployers are none of its.
+ */
+extern void ea_application_enter(const EaApplication *application,
+								 bool of_both);
 
 /*
  * A statement begins over a table whose policies may ask for the settings.

@@ -20,6 +20,7 @@
 
 #include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/parallel.h"
 #include "access/table.h"
 #include "access/transam.h"
 #include "catalog/namespace.h"
@@ -50,6 +51,14 @@ static object_access_hook_type next_access = NULL;
 /* Of functions in procedural languages, since a request began. */
 static uint64 calls = 0;
 
+static Oid	application_owner = InvalidOid;
+
+void
+ea_guard_application(Oid owner)
+{
+	application_owner = owner;
+}
+
 static int
 security_context(void)
 {
@@ -70,12 +79,21 @@ service_calls(void)
 		EA_GUARD_SERVICE;
 }
 
+/*
+ * The role of an application runs code of anybody's that is on its tables, as
+ * ever.  But where it reads the service's as well, an index of these may call
+ * what deployers wrote, while the statement is planned, which no other process
+ * does.
+ */
 static bool
 would_lend_to(const FormData_pg_proc *proc, Oid user)
 {
-	return !proc->prosecdef && proc->proowner != user &&
-		!superuser_arg(proc->proowner) &&
-		user == get_role_oid(EA_OWNER, true);
+	if (proc->prosecdef || proc->proowner == user ||
+		superuser_arg(proc->proowner))
+		return false;
+	if ((security_context() & EA_GUARD_BOTH) && !IsParallelWorker())
+		return proc->proowner != application_owner;
+	return user == get_role_oid(EA_OWNER, true);
 }
 
 static void
@@ -84,9 +102,9 @@ check_lent(const FormData_pg_proc *proc, Oid user)
 	if (would_lend_to(proc, user))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("%s would run with the rights of " EA_OWNER
-						", although another role owns it",
-						format_procedure(proc->oid))));
+				 errmsg("%s would run with the rights of %s, although another "
+						"role owns it", format_procedure(proc->oid),
+						GetUserNameFromId(user, true))));
 }
 
 /*

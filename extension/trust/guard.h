@@ -10,8 +10,13 @@
  */
 #define EA_GUARD_SERVICE	0x10000000	/* the service works */
 #define EA_GUARD_CODE		0x20000000	/* within a function it has called */
+#define EA_GUARD_BOTH		0x40000000	/* as an application's role, and made
+										 * tables are read, too */
 
 extern void ea_guard_init(void);
+
+/* The owner of the tables of that application. */
+extern void ea_guard_application(Oid owner);
 
 /* Whether a function in a procedural language has been called since then. */
 extern void ea_guard_forget_code(void);

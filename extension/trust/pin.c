@@ -15,12 +15,18 @@
 
 #define SEARCH_PATH "pg_catalog, pg_temp"
 
+bool
+ea_pin_holds(void)
+{
+	return strcmp(namespace_search_path, SEARCH_PATH) == 0;
+}
+
 void
 ea_pin_begin(EaPin *pin)
 {
 	GetUserIdAndSecContext(&pin->user, &pin->security);
 	pin->nest = NewGUCNestLevel();
-	if (strcmp(namespace_search_path, SEARCH_PATH) != 0)
+	if (!ea_pin_holds())
 		ea_pin_set("search_path", SEARCH_PATH);
 }
 

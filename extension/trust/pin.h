@@ -17,6 +17,9 @@ typedef struct EaPin
 
 /* Also sees to it that the search path is the one all statements rely on. */
 extern void ea_pin_begin(EaPin *pin);
+
+/* It is that one. */
+extern bool ea_pin_holds(void);
 extern void ea_pin_end(const EaPin *pin);
 
 /* Another value for a setting, until the end of the innermost pin. */
