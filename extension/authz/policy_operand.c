@@ -104,6 +104,35 @@ end_type(EaPolicyWriter *w, EaField **fields, int nnames)
 	return last->kind == EA_ATTRIBUTE ? last->type : last->members[0].key.type;
 }
 
+/* What a reference leads to where no foreign key says that it is there. */
+static EaEntity *
+loose_target(EaField *field)
+{
+	EaEntity   *target = field == NULL || field->kind != EA_TO_ONE ? NULL :
+		ea_catalog_target(field, 0);
+
+	return target != NULL && ea_catalog_is_loose(field, target) ? target :
+		NULL;
+}
+
+bool
+ea_policy_leaves(const EaPolicy *tree)
+{
+	EaField   **fields = tree->bound;
+
+	for (int i = 0; fields != NULL && i < tree->nnames; i++)
+	{
+		if (loose_target(fields[i]) != NULL)
+			return true;
+	}
+	for (int i = 0; i < tree->nchildren; i++)
+	{
+		if (ea_policy_leaves(tree->children[i]))
+			return true;
+	}
+	return false;
+}
+
 static void
 path_operand(EaPolicyWriter *w, const EaPolicy *node, EaOperand *operand)
 {
@@ -122,7 +151,8 @@ path_operand(EaPolicyWriter *w, const EaPolicy *node, EaOperand *operand)
 	if (!input_value(w, node, fields[0], &operand->value, &isnull))
 	{
 		operand->never_null = node->nnames == 1 &&
-			node->kind == EA_POLICY_RECORD && (last == NULL || last->required);
+			node->kind == EA_POLICY_RECORD &&
+			(last == NULL || (last->required && loose_target(last) == NULL));
 		return;
 	}
 	if (isnull)
@@ -221,6 +251,26 @@ write_path(EaPolicyWriter *w, EaField **fields, int n,
 	else
 		ea_sqlbuf_addf(w->b, "t%d.%s", w->alias,
 					   column_of(w->entity, fields[0]));
+}
+
+/* The same; a reference whose target is gone is null. */
+static void
+write_value(EaPolicyWriter *w, EaField **fields, int n,
+			const EaOperand *operand)
+{
+	EaEntity   *target = w->req == NULL ? NULL : loose_target(fields[n - 1]);
+
+	if (target != NULL)
+	{
+		ea_sqlbuf_addf(w->b, "(SELECT t%d.%s", w->b->nrelations,
+					   target->id_column);
+		ea_sqlbuf_addf(w->b, " AND t%d.%s = ",
+					   ea_sqlbuf_from(w->b, target, EA_OP_DELETE),
+					   target->id_column);
+	}
+	write_path(w, fields, n, operand);
+	if (target != NULL)
+		ea_sqlbuf_add(w->b, ")");
 }
 
 /* The SQL function that returns the caller's value, as one of the type. */
@@ -386,7 +436,7 @@ ea_policy_operand_write(EaPolicyWriter *w, const EaPolicy *node,
 
 		ea_sqlbuf_add(w->b, utc ? "pg_catalog.timezone('UTC', " :
 					  operand->column != NULL ? operand->column->before : "");
-		write_path(w, node->bound, node->nnames, operand);
+		write_value(w, node->bound, node->nnames, operand);
 		ea_sqlbuf_add(w->b, utc ? ")" :
 					  operand->column != NULL ? operand->column->after : "");
 	}

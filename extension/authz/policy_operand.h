@@ -12,6 +12,9 @@ extern bool ea_policy_mentions_input(const EaPolicy *tree, const char *name);
 /* The tree looks at another row than its own. */
 extern bool ea_policy_crosses(const EaPolicy *tree);
 
+/* It follows a reference to a table of an application. */
+extern bool ea_policy_leaves(const EaPolicy *tree);
+
 /* The tree looks at the clock. */
 extern bool ea_policy_mentions_now(const EaPolicy *tree);
 

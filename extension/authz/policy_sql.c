@@ -343,6 +343,15 @@ ea_policy_sql_row_security(EaEntity *entity)
 										   EA_OP_READ)))
 			return NULL;
 	}
+
+	/* a reader has no right on the tables of an application */
+	for (int i = 0; i < entity->nrules; i++)
+	{
+		if ((entity->rules[i].operations & EA_OP_READ) != 0 &&
+			ea_policy_leaves(checked_tree(entity, &entity->rules[i],
+										  EA_OP_READ)))
+			return pstrdup("false");
+	}
 	ea_sqlbuf_add(&b, "true");
 	write_rules(&w);
 	return b.text.data;

@@ -324,21 +324,28 @@ ea_ddl_check_sides(EaDdlPlan *plan, const EaDdlTable *table)
 {
 	ListCell   *lc;
 
-	foreach(lc, table->objects)
+	foreach(lc, table->columns)
 	{
-		const EaDdlObject *object = lfirst(lc);
-		const EaDdlTable *target = object->kind != EA_DDL_FOREIGN_KEY ? NULL :
-			ea_names_map_get(plan->to->by_key, object->target);
+		const EaDdlColumn *column = lfirst(lc);
+		const EaDdlTable *target = column->target == NULL ? NULL :
+			ea_names_map_get(plan->to->by_key, column->target);
 
 		CHECK_FOR_INTERRUPTS();
-		if (target == NULL || target->of_application == table->of_application)
+		if (target == NULL)
 			continue;
-		ea_ddl_fault(plan, table, object->field,
-					 psprintf("leads to %s, and one of the two tables is the "
-							  "application's: a foreign key would bind it",
-							  object->target),
-					 "give both tables to one owner, or keep the id in an "
-					 "attribute");
+		if (table->of_application && !target->of_application)
+			ea_ddl_fault(plan, table, column->field,
+						 psprintf("leads to %s, whose table is not the "
+								  "application's: a foreign key would bind "
+								  "the application", column->target),
+						 "let the other side refer to this one, or keep the "
+						 "id in an attribute");
+		else if (table->field != NULL && target->of_application)
+			ea_ddl_fault(plan, table, column->field,
+						 psprintf("the table of %s is the application's, and "
+								  "no join table leads there",
+								  column->target),
+						 "make an entity with two references of it");
 	}
 }
 

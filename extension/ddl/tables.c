@@ -277,6 +277,19 @@ add_check(EaDdlTable *table, const char *field, const char *stem,
 	object->condition = condition;
 }
 
+/* Deleting a target without a tenant looks in all tenants at once. */
+static void
+add_lookup(EaDdlTable *table, const char *field, const char *column)
+{
+	char	   *name = ea_ddl_name(table->name, column, EA_DDL_LOOKUP);
+
+	add_object(table, EA_DDL_PLAIN_INDEX, name, field,
+			   list_make1((char *) column),
+			   psprintf("CREATE INDEX %s ON %s (%s)",
+						quote_identifier(name), table->qualified,
+						quote_identifier(column)))->implied = true;
+}
+
 /* The reference from a column to the entity it points at, and its index. */
 static void
 add_reference(Builder *b, EaDdlTable *table, const char *field,
@@ -285,6 +298,8 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 {
 	const EaJson *target = ea_names_map_get(b->definitions, target_name);
 	bool		tenant = ea_jsonread_bool(target, "tenantScoped", true);
+	bool		theirs = !table->of_application &&
+		ea_jsonread_bool(target, "application", false);
 	char	   *name = ea_ddl_name(table->name, column, EA_DDL_REFERENCE);
 	const char *near_tenant = "";
 	const char *far_tenant = "";
@@ -303,31 +318,27 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 		far_tenant = psprintf("%s, ", quote_identifier(far_tenant));
 	}
 	far_id = quote_identifier(system_column(target, "id", "id"));
-	object = add_object(table, EA_DDL_FOREIGN_KEY, name, field,
-						list_make1((char *) column),
-						psprintf("FOREIGN KEY (%s%s) REFERENCES %s (%s%s)"
-								 "%s DEFERRABLE INITIALLY IMMEDIATE",
-								 near_tenant, quote_identifier(column),
-								 entity_table(b, target, &target_schema,
-											  &target_table),
-								 far_tenant, far_id, on_delete));
-	object->target = entity_name(b, target_name);
+
+	/* a key to a table of an application would bind it */
+	if (!theirs)
+	{
+		object = add_object(table, EA_DDL_FOREIGN_KEY, name, field,
+							list_make1((char *) column),
+							psprintf("FOREIGN KEY (%s%s) REFERENCES %s (%s%s)"
+									 "%s DEFERRABLE INITIALLY IMMEDIATE",
+									 near_tenant, quote_identifier(column),
+									 entity_table(b, target, &target_schema,
+												  &target_table),
+									 far_tenant, far_id, on_delete));
+		object->target = entity_name(b, target_name);
+	}
 
 	if (lookup)
 		add_index(table, field, list_make2((char *) column,
 										   (char *) table->id_column),
 				  EA_DDL_INDEX)->implied = true;
-
-	/* deleting a target without a tenant looks in all tenants at once */
-	if (table->tenant_scoped && !tenant)
-	{
-		name = ea_ddl_name(table->name, column, EA_DDL_LOOKUP);
-		add_object(table, EA_DDL_PLAIN_INDEX, name, field,
-				   list_make1((char *) column),
-				   psprintf("CREATE INDEX %s ON %s (%s)",
-							quote_identifier(name), table->qualified,
-							quote_identifier(column)))->implied = true;
-	}
+	if (table->tenant_scoped && !tenant && !theirs)
+		add_lookup(table, field, column);
 }
 
 static const char *

@@ -46,11 +46,15 @@ add_owned(EaDeclField *field, EaDeclEntity *target, const char *column)
 		ea_manifest_note_key(field, column);
 }
 
-/* Refuse what leads a resource of no tenant to those of tenants. */
+/*
+ * Refuse what leads a resource of no tenant to those of tenants.  Those that
+ * refer to an application's are of the one tenant that there is.
+ */
 static void
 check_scope(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 {
-	if (!field->entity->tenant_scoped && target->tenant_scoped)
+	if (!field->entity->tenant_scoped && target->tenant_scoped &&
+		!(field->entity->of_application && field->mapped_by != NULL))
 		fault(m, field, "target",
 			  psprintf("%s is not tenant-scoped "
 					   "and cannot lead to %s, which is", field->entity->name,

@@ -313,6 +313,21 @@ extern EaField *ea_catalog_field(EaEntity *entity, const char *name, int len);
 /* Its column or columns stand in the row of the resource itself. */
 #define ea_catalog_has_column(field) \
 	((field)->kind == EA_TO_ONE || (field)->kind == EA_ONE_OF)
+
+/*
+ * A reference from one side to the other, to a table of an application: no
+ * foreign key keeps its target, as that would bind them.
+ */
+#define ea_catalog_is_loose(field, target) \
+	((field)->entity->of_application != (target)->of_application)
+
+/*
+ * A statement of one tenant reaches all rows of child that refer to rows of
+ * the entity; tables of an application know of no tenants, and go with one.
+ */
+#define ea_catalog_reaches(entity, child) \
+	((entity)->tenant_scoped || !(child)->tenant_scoped || \
+	 (entity)->of_application)
 #define ea_catalog_is_to_many(field) \
 	((field)->kind == EA_TO_MANY || (field)->kind == EA_MANY_TO_MANY)
 #define ea_catalog_shows(thing, number) \

@@ -505,7 +505,8 @@ ea_sqlbuf_convert(EaSqlBuf *b, const EaField *field, Datum value)
 	ea_sqlbuf_cast(b, &field->columns[0], false);
 	ea_sqlbuf_addf(b, " AS value) u LEFT JOIN %s t%d ON false"
 				   " WHERE u.value IS NOT NULL",
-				   place_of_entity(b, field->entity), ea_sqlbuf_reserve(b));
+				   place_of_entity(b, field->entity, AccessShareLock),
+				   ea_sqlbuf_reserve(b));
 }
 
 /* A write of a table with user-defined code, which may change settings. */

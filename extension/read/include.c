@@ -196,8 +196,10 @@ is_complete(EaDocument *doc)
 				return false;
 			for (int m = 0; m < field->nmembers; m++)
 			{
-				if (ea_sqlbuf_hides_rows(doc->req,
-										 ea_catalog_target(field, m)))
+				EaEntity   *target = ea_catalog_target(field, m);
+
+				if (ea_catalog_is_loose(field, target) ||
+					ea_sqlbuf_hides_rows(doc->req, target))
 					return false;
 			}
 		}

@@ -194,7 +194,10 @@ mark_followed(EaVisit *visits, int nvisits, EaShape *shape, int rel)
 	return any;
 }
 
-/* A to-one that points at a row the caller may not see is shown as empty. */
+/*
+ * A to-one that points at a row the caller may not see is shown as empty, and
+ * so is one whose target others have deleted.
+ */
 static void
 hide_invisible(EaDocument *doc, EaShape *shape, int rel, int member,
 			   EaResourceList *fresh)
@@ -205,7 +208,8 @@ hide_invisible(EaDocument *doc, EaShape *shape, int rel, int member,
 	EaSqlBuf	b;
 	int			alias;
 
-	if (!ea_sqlbuf_hides_rows(doc->req, target))
+	if (!ea_catalog_is_loose(shape->rels[rel].field, target) &&
+		!ea_sqlbuf_hides_rows(doc->req, target))
 		return;
 	ids.items = palloc(Max(fresh->n, 1) * sizeof(EaId));
 	for (int i = 0; i < fresh->n; i++)

@@ -243,11 +243,11 @@ set_null_released(EaRequest *req, List *list)
 
 /*
  * The row of a soft-deleted resource stays, so its foreign keys would not
- * refuse.
+ * refuse; nor does one that there is none of.
  */
 static void
-restrict_hidden(EaRequest *req, EaEntity *child, const char *column,
-				const Doomed *doomed)
+restrict_visible(EaRequest *req, EaEntity *child, const char *column,
+				 const Doomed *doomed)
 {
 	EaSqlBuf	b;
 	int			alias;
@@ -312,7 +312,7 @@ release_reference(EaRequest *req, EaField *field, const char *column,
 			break;
 		case EA_RESTRICT:
 			if (!doomed->hard)
-				restrict_hidden(req, child, column, doomed);
+				restrict_visible(req, child, column, doomed);
 
 			/* a row deleted already holds nothing back */
 			else if (child->soft_delete && field->required)
@@ -345,11 +345,48 @@ unlink_joined(EaRequest *req, EaField *field, const char *column,
 	ea_written_none(&b, field->entity);
 }
 
+/* Rows that refer to those of an application are of the only tenant. */
+static void
+choose_tenant(EaRequest *req)
+{
+	if (req->has_tenant || !req->catalog->single)
+		return;
+	req->tenant = req->catalog->single_tenant;
+	req->has_tenant = true;
+}
+
+/*
+ * In the place of foreign keys that there are none of: what is left when all
+ * else has gone or was let go.
+ */
+static void
+restrict_loose(EaRequest *req, const Doomed *doomed)
+{
+	EaEntity   *entity = doomed->entity;
+
+	for (int i = 0; i < entity->nreferences; i++)
+	{
+		EaField    *field = ea_catalog_referring(entity, i);
+
+		for (int m = 0; m < field->nmembers && field->kind != EA_MANY_TO_MANY;
+			 m++)
+		{
+			if (field->on_delete == EA_RESTRICT &&
+				ea_catalog_target(field, m) == entity &&
+				ea_catalog_is_loose(field, entity))
+				restrict_visible(req, field->entity, field->members[m].column,
+								 doomed);
+		}
+	}
+}
+
 static void
 release_rows(EaRequest *req, const Doomed *doomed)
 {
 	EaEntity   *entity = doomed->entity;
 
+	if (entity->of_application)
+		choose_tenant(req);
 	for (int i = 0; i < entity->nreferences; i++)
 	{
 		EaField    *field = ea_catalog_referring(entity, i);
@@ -369,7 +406,7 @@ release_rows(EaRequest *req, const Doomed *doomed)
 			}
 
 			/* no statement changes the entities of all tenants */
-			else if (entity->tenant_scoped || !field->entity->tenant_scoped)
+			else if (ea_catalog_reaches(entity, field->entity))
 				release_reference(req, field, field->members[m].column,
 								  doomed);
 			else
@@ -377,6 +414,8 @@ release_rows(EaRequest *req, const Doomed *doomed)
 								doomed);
 		}
 	}
+	if (doomed->hard && entity->of_application)
+		restrict_loose(req, doomed);
 	for (int i = 0; doomed->hard && i < entity->nfields; i++)
 	{
 		if (entity->fields[i].kind == EA_MANY_TO_MANY &&

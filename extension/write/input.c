@@ -710,6 +710,7 @@ typedef struct TargetCheck
 	EaIds		wanted;
 	EaIds		seen;
 	bool		written;		/* some of them will be, for the reference */
+	bool		loose;			/* no foreign key will keep some of them */
 } TargetCheck;
 
 /* The relationship is kept in the rows of its targets. */
@@ -727,6 +728,8 @@ collect_target(EaInput *input, int field, const EaTarget *target, void *arg)
 	if (!must_look(input, field, target, check->entity))
 		return;
 	check->written |= is_kept_there(&input->entity->fields[field]);
+	check->loose |= ea_catalog_is_loose(&input->entity->fields[field],
+										check->entity);
 	*EA_GROW(&check->wanted) = target->id;
 }
 
@@ -747,17 +750,21 @@ note_missing(EaInput *input, int field, const EaTarget *target, void *arg)
  * that leaves it or by a change that takes it out of a read policy.  So where
  * rows may be hidden they are held; in the order of their ids, so that two
  * sessions that hold the same ones do not deadlock, and at once with the mode
- * that the write needs.
+ * that the write needs.  So they are where there is no foreign key.
  */
 static void
 add_lock(EaSqlBuf *b, EaEntity *entity, const TargetCheck *check, int alias)
 {
-	if (!ea_sqlbuf_hides_rows(b->req, entity))
+	bool		hides = ea_sqlbuf_hides_rows(b->req, entity);
+
+	if (!hides && !check->loose)
 		return;
 	if (check->wanted.n > 1)
 		ea_sqlbuf_addf(b, " ORDER BY t%d.%s", alias, entity->id_column);
-	ea_sqlbuf_addf(b, " FOR %s OF t%d", check->written ? "NO KEY UPDATE"
-				   : "SHARE", alias);
+	if (check->written)
+		ea_sqlbuf_addf(b, " FOR NO KEY UPDATE OF t%d", alias);
+	else
+		ea_sqlbuf_look(b, hides ? "SHARE" : "KEY SHARE", alias);
 }
 
 static void

@@ -154,7 +154,7 @@ add_old_links(EaSqlBuf *b, int alias, const Change *change,
 	ea_sqlbuf_among(b, alias, field->join_far, change->leaving,
 					target_list(change));
 	ea_write_policy_only_held(b, alias, field->join_far, held);
-	if (!ea_sqlbuf_hides_rows(change->req, target))
+	if (held->seen || !ea_sqlbuf_hides_rows(change->req, target))
 		return;
 
 	/* links to resources that the caller does not see are not its to cut */
@@ -162,6 +162,33 @@ add_old_links(EaSqlBuf *b, int alias, const Change *change,
 	far = ea_sqlbuf_from(b, target, EA_OP_READ);
 	ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s)", far, target->id_column, alias,
 				   field->join_far);
+}
+
+/*
+ * Where the targets that the caller sees are found by tables of both sides,
+ * the links are held before any is cut.
+ */
+static void
+hold_old_links(const Change *change, EaRulesHeld *held)
+{
+	EaField    *field = change->field;
+	EaIds		far = {0};
+	EaSqlBuf	b;
+	int			alias;
+
+	if (change->leaving == NULL ||
+		!ea_sqlbuf_spans(change->req, ea_catalog_target(field, 0)))
+		return;
+	ea_sqlbuf_init(&b, change->req);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_select(&b, 0, field->join_far, UUIDOID);
+	alias = ea_sqlbuf_join_from(&b, field);
+	add_old_links(&b, alias, change, held);
+	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s FOR UPDATE OF t%d", alias,
+				   field->join_far, alias);
+	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, &far);
+	held->asked = held->seen = true;
+	held->rows = far;
 }
 
 /* All targets are there, and once in the list. */
@@ -211,6 +238,7 @@ change_joined(Change *change)
 	if (field->mapped_by != NULL)
 		ea_write_policy_hold_members(req, ea_catalog_mirrored(field), NULL,
 									 "FOR SHARE", add_joined, change, &held);
+	hold_old_links(change, &held);
 	if (ea_write_policy_none_held(&held))
 		return;
 	ea_writing_links(req, field->entity, field);
@@ -359,7 +387,9 @@ change_columns(Change *change)
 	ea_sqlbuf_init(&b, req);
 	set_columns(&b, &set, change, owner);
 	ea_links_touch(&b, &set, target);
-	alias = ea_sqlbuf_update(&b, target, set.data, EA_OP_UPDATE);
+	alias = ea_sqlbuf_update(&b, target, set.data,
+							 ea_sqlbuf_spans(req, target) ? EA_OP_DELETE :
+							 EA_OP_UPDATE);
 	add_members(&b, alias, change);
 	ea_write_policy_only_held(&b, alias, target->id_column, &held);
 	ea_changes_only_owners(&b, alias, owners);

@@ -158,7 +158,7 @@ pull_all(Restore *r, EaEntity *entity, const EaIds *by)
 
 		if (field->on_delete != EA_CASCADE || !child->soft_delete ||
 			!ea_catalog_has_column(field) ||
-			(!entity->tenant_scoped && child->tenant_scoped))
+			!ea_catalog_reaches(entity, child))
 			continue;
 		for (int m = 0; m < field->nmembers; m++)
 		{
@@ -239,8 +239,8 @@ hold_targets(Restore *r, EaEntity *target, EaIds *ids)
 	ea_sqlbuf_select_id(&b, 0, target);
 	alias = ea_sqlbuf_from(&b, target, EA_OP_DELETE);
 	ea_sqlbuf_among(&b, alias, target->id_column, "= ANY", ids);
-	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s FOR SHARE", alias,
-				   target->id_column);
+	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s", alias, target->id_column);
+	ea_sqlbuf_look(&b, "SHARE", alias);
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, &live);
 	ea_id_sort(&live);
 	for (int i = 0; i < ids->n; i++)

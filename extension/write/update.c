@@ -107,7 +107,9 @@ set_row(EaInput *input, EaRowSink *sink, const EaId *id,
 			set_field(&b, &set, &entity->fields[i], &input->fields[i]);
 	}
 	ea_links_touch(&b, &set, entity);
-	alias = ea_sqlbuf_update(&b, entity, set.data, EA_OP_UPDATE);
+	alias = ea_sqlbuf_update(&b, entity, set.data,
+							 ea_sqlbuf_spans(input->req, entity) ?
+							 EA_OP_DELETE : EA_OP_UPDATE);
 	ea_sqlbuf_is_id(&b, alias, entity, id);
 	if (match->given && !match->any)
 	{
@@ -162,6 +164,8 @@ ea_update_set(EaInput *input, EaRowSink *sink, const EaId *id,
 	EaWriteBefore *before = ea_changes_before(input);
 	int64		version = 0;
 
+	if (ea_sqlbuf_spans(input->req, entity))
+		ea_finish_check_row(input->req, entity, id, match, true);
 	if (!set_read_row(input, sink, id, match, before, &version))
 	{
 		/*

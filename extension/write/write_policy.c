@@ -153,11 +153,12 @@ ea_write_policy_hold_members(EaRequest *req, EaField *owner,
 
 	memset(held, 0, sizeof(*held));
 	held->rows.key = &entity->key;
-	held->asked = ea_write_policy_ask(req, entity, EA_OP_UPDATE);
+	held->asked = ea_write_policy_ask(req, entity, EA_OP_UPDATE) ||
+		ea_sqlbuf_spans(req, entity);
 	if (!held->asked)
 		return;
 	lock_members(req, entity, lock, add, arg, &held->rows);
-	if (held->rows.n == 0)
+	if (held->rows.n == 0 || !ea_write_policy_ask(req, entity, EA_OP_UPDATE))
 		return;
 
 	/* a statement of its own: it sees the rows as they were locked */

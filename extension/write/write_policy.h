@@ -34,6 +34,7 @@ extern void ea_write_policy_check_row(EaRequest *req, EaEntity *entity,
 typedef struct EaRulesHeld
 {
 	bool		asked;			/* otherwise no policy has a say, nor a lock */
+	bool		seen;			/* the caller may see what they lead to */
 	EaIds		rows;
 } EaRulesHeld;
 

@@ -554,7 +554,6 @@ attack 'refused to apply' => sub {
 	refused_to_apply('accounts', qr/accounts|users/, User => [ Entity => User => { table => 'shop.users', accounts => $true, permissions => { Reader => ['read'] } } ]);
 	refused_to_apply('tenants', qr/knows of no tenants/, Other => [ Entity => Other => { table => 'shop.one', tenantScoped => $true, %fields } ]);
 	refused_to_apply('a reference to a made table', qr/the application's|is not tenant-scoped/, Other => [ Entity => Other => { table => 'shop.one', fields => { name => { type => 'text' }, tag => { type => 'ref', target => 'Tag' } }, permissions => $all } ]);
-	refused_to_apply('a reference of a made table', qr/the application's/, Other => [ Entity => Other => { fields => { name => { type => 'text' }, item => { type => 'ref', target => 'Item' } }, permissions => $all } ]);
 	refused_to_apply('many to many with a made table', qr/the application's/, Other => [ Entity => Other => { fields => { items => { type => 'ref', target => 'Item', relation => 'ManyToMany' } }, permissions => $all } ]);
 	refused_to_apply('many to many of theirs', qr/the application's/, Other => [ Entity => Other => { table => 'shop.one', fields => { items => { type => 'ref', target => 'Item', relation => 'ManyToMany' } }, permissions => $all } ]);
 	$cluster->psql('drop view shop.view; drop table shop.rivals, shop.parted, shop.parent, shop.child, shop.one, shop.unlogged, shop.users');
