@@ -70,7 +70,7 @@ sub tell_locks
 	{
 		diag "place $i\n", $places[$i]->psql(q{select pid, application_name, state, wait_event_type, wait_event, locktype, relation::regclass, mode, granted,
 			left(regexp_replace(query, '\s+', ' ', 'g'), 100) from pg_locks join pg_stat_activity using (pid)
-			where pid in (select pid from pg_locks where not granted) or relation in (select relation from pg_locks where not granted) order by granted, pid});
+			where not granted or relation in (select relation from pg_locks where not granted) order by granted, pid});
 	}
 	return;
 }
