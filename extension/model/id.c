@@ -9,7 +9,6 @@
 #include "utils/lsyscache.h"
 
 #include "base/compat.h"
-#include "base/jsonwrite.h"
 #include "model/id.h"
 #include "request/limits.h"
 #include "request/query_string.h"
@@ -408,8 +407,8 @@ number_text(const EaIdKey *key, const EaId *id, char *text, int size)
 /* -------- in and out -------- */
 
 bool
-ea_id_parse(EaRequest *req, const EaIdKey *key, const char *str, int len,
-			EaId *id)
+ea_id_parse_other(EaRequest *req, const EaIdKey *key, const char *str, int len,
+				  EaId *id)
 {
 	switch (key->form)
 	{
@@ -579,14 +578,9 @@ ea_id_address(StringInfo out, const EaIdKey *key, const EaId *id)
 }
 
 void
-ea_id_identifier(StringInfo out, const char *type, const EaIdKey *key,
-				 const EaId *id)
+ea_id_identifier_other(StringInfo out, const char *type, const EaIdKey *key,
+					   const EaId *id)
 {
-	if (likely(key->form == EA_ID_UUID))
-	{
-		ea_jsonwrite_identifier(out, type, &id->uuid);
-		return;
-	}
 	ea_jsonwrite_lit(out, "{\"type\":\"");
 	ea_text_string(out, type);
 	ea_jsonwrite_lit(out, "\",\"id\":");

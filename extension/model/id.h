@@ -13,7 +13,7 @@
 #ifndef EA_ID_H
 #define EA_ID_H
 
-#include "base/jsonread.h"
+#include "base/jsonwrite.h"
 #include "base/uuid.h"
 #include "model/types.h"
 #include "request/request.h"
@@ -63,12 +63,23 @@ extern bool ea_id_same_kind(const EaIdKey *a, const EaIdKey *b);
 
 /* -------- in and out -------- */
 
+extern bool ea_id_parse_other(EaRequest *req, const EaIdKey *key,
+							  const char *str, int len, EaId *id);
+extern void ea_id_identifier_other(StringInfo out, const char *type,
+								   const EaIdKey *key, const EaId *id);
+
 /*
  * From the canonical form; false for any other text, and for what no row can
  * have.  The hexadecimal digits of a UUID may be of either case.
  */
-extern bool ea_id_parse(EaRequest *req, const EaIdKey *key, const char *str,
-						int len, EaId *id);
+static inline bool
+ea_id_parse(EaRequest *req, const EaIdKey *key, const char *str, int len,
+			EaId *id)
+{
+	if (likely(key->form == EA_ID_UUID))
+		return ea_uuid_parse(str, len, &id->uuid);
+	return ea_id_parse_other(req, key, str, len, id);
+}
 
 /* One that a statement may ask for where there is no resource. */
 extern void ea_id_nobody(EaRequest *req, const EaIdKey *key, EaId *id);
@@ -82,8 +93,15 @@ extern void ea_id_write(StringInfo out, const EaIdKey *key, const EaId *id);
 extern void ea_id_address(StringInfo out, const EaIdKey *key, const EaId *id);
 
 /* `{"type":"invoices","id":"..."}` */
-extern void ea_id_identifier(StringInfo out, const char *type,
-							 const EaIdKey *key, const EaId *id);
+static inline void
+ea_id_identifier(StringInfo out, const char *type, const EaIdKey *key,
+				 const EaId *id)
+{
+	if (likely(key->form == EA_ID_UUID))
+		ea_jsonwrite_identifier(out, type, &id->uuid);
+	else
+		ea_id_identifier_other(out, type, key, id);
+}
 
 /* Bytes that the canonical form has. */
 extern int	ea_id_bytes(const EaIdKey *key, const EaId *id);
