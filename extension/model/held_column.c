@@ -11,6 +11,7 @@
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_operator.h"
 #include "catalog/pg_type.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -21,6 +22,9 @@
 
 #include "model/held_column.h"
 #include "model/sqlbuf.h"
+
+/* Of what an input function says, which repeats the value, in the log */
+#define MOST_MESSAGE 1000
 
 /* -------- names -------- */
 
@@ -255,7 +259,10 @@ converts(EaRequest *req, const EaField *field, Datum value)
 				(errcode(edata->sqlerrcode),
 				 errmsg("entityapi request %s: a value of \"%s\" is refused "
 						"by its type: %s", req->request_id, field->name,
-						edata->message),
+						pnstrdup(edata->message,
+								 pg_mbcliplen(edata->message,
+											  strlen(edata->message),
+											  MOST_MESSAGE))),
 				 errhidestmt(true)));
 		fine = false;
 	}

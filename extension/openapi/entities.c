@@ -114,6 +114,10 @@ put_description(EaApi *api, const EaField *field, const EaJson *json)
 	if (type != NULL && ea_catalog_has_digits(field))
 		add_note(&text, psprintf("At most %d digits, %d of them after the "
 								 "point.", field->precision, field->scale));
+	if (type != NULL && type->id == EA_TYPE_ENUM)
+		add_note(&text, "A label of the enumeration of its column.");
+	if (type != NULL && type->id == EA_TYPE_NATIVE)
+		add_note(&text, "A value of PostgreSQL's, as it writes it.");
 	if (in_words && field->has_minimum)
 		add_note(&text, psprintf("Not before %s.",
 								 ea_jsonread_string(json, "minimum")));
