@@ -153,6 +153,14 @@ introspect_decide_is_own(const struct introspect_catalog *catalog)
 		strcmp(catalog->role, SERVICE_OWNER) == 0;
 }
 
+bool
+introspect_decide_of_application(const struct introspect_catalog *catalog,
+								 const struct introspect_options *options)
+{
+	return !introspect_decide_is_own(catalog) &&
+		(options->tenant == NULL || introspect_serves(SERVED_TENANT_COLUMN));
+}
+
 /* -------- tables -------- */
 
 static bool
@@ -353,14 +361,16 @@ find_tenant(struct introspect_table *table, const char *name)
 	return NULL;
 }
 
+/* Tables of the service's role have the types of made tables. */
 static void
-decide_columns(struct introspect_table *table)
+decide_columns(struct introspect_table *table, bool of_application)
 {
 	for (int i = 0; i < table->column_count; i++)
 	{
 		struct introspect_column *column = &table->columns[i];
 
-		column->field_type = introspect_type_of(column, &column->why_not);
+		column->field_type = introspect_type_of(column, of_application,
+												&column->why_not);
 	}
 }
 
@@ -393,7 +403,8 @@ introspect_decide_tables(struct introspect_catalog *catalog,
 
 		if (!table->is_wanted)
 			continue;
-		decide_columns(table);
+		decide_columns(table, introspect_decide_of_application(catalog,
+															   options));
 		table->why_not = table_fault(catalog, table, owner);
 		if (table->why_not == NULL)
 			table->why_not = find_tenant(table, options->tenant);

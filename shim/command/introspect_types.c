@@ -43,7 +43,7 @@ static const struct introspect_type others[OTHER_COUNT] =
 		MODIFIER_NONE, PART_NONE, SERVED_ENUM, SERVED_ENUM, true},
 	[OTHER_ARRAY] = {NULL, "json, readOnly: true", "json, readOnly: true",
 		MODIFIER_NONE, PART_NONE, SERVED_ARRAY, SERVED_ARRAY, false},
-	[OTHER_CITEXT] = {NULL, "string", "string", MODIFIER_NONE, PART_NONE,
+	[OTHER_CITEXT] = {NULL, "text", "text", MODIFIER_NONE, PART_NONE,
 		SERVED_CITEXT, SERVED_CITEXT, false},
 	[OTHER_NATIVE] = {NULL, "native", "native", MODIFIER_NONE, PART_NONE,
 	SERVED_NATIVE, SERVED_NATIVE, false}
@@ -107,7 +107,7 @@ is_open(const struct introspect_type *type,
 static const struct introspect_type *
 find_type(const struct introspect_column *column)
 {
-	if (column->kind == 'e')
+	if (column->kind == 'e' || column->kind == 'E')
 		return &others[OTHER_ENUM];
 	if (column->is_array)
 		return &others[OTHER_ARRAY];
@@ -124,18 +124,23 @@ find_type(const struct introspect_column *column)
 
 const struct introspect_type *
 introspect_type_of(const struct introspect_column *column,
-				   const char **why_not)
+				   bool of_application, const char **why_not)
 {
 	const struct introspect_type *type = find_type(column);
 	int			construct = is_open(type, column) ? type->open_construct :
 		type->construct;
 
-	*why_not = construct < 0 ? NULL : introspect_lacks(construct);
+	*why_not = construct < 0 ? NULL : !of_application ?
+		"the type goes with tables of an application" :
+		introspect_lacks(construct);
 	if (type == &others[OTHER_ARRAY] && column->dimensions > 1)
 		*why_not = "arrays of several dimensions are not served";
 	else if (type->modifier == MODIFIER_FRACTION && column->modifier >= 0 &&
 			 column->modifier < 6 && *why_not == NULL)
-		*why_not = introspect_lacks(SERVED_ROUNDED_TIMES);
+		*why_not = of_application ? introspect_lacks(SERVED_ROUNDED_TIMES) :
+			"times that are rounded are not served";
+	if (column->kind == 'E')
+		*why_not = "domains over enumerations are not served";
 	if (column->is_collated)
 		*why_not = "nondeterministic collations are not served";
 	return type;
@@ -148,15 +153,16 @@ introspect_type_part(const struct introspect_type *type)
 }
 
 bool
-introspect_type_can_be_unique(const struct introspect_column *column)
+introspect_type_can_be_unique(const struct introspect_column *column,
+							  bool of_application)
 {
 	const struct introspect_type *type = column->field_type;
 
 	if (type->modifier == MODIFIER_LENGTH && !is_open(type, column))
 		return column->modifier - HEADER <= MOST_INDEXED ||
-			introspect_serves(SERVED_UNIQUE_TEXT);
+			(of_application && introspect_serves(SERVED_UNIQUE_TEXT));
 	if (type->part == PART_TEXT || type == &others[OTHER_CITEXT])
-		return introspect_serves(SERVED_UNIQUE_TEXT);
+		return of_application && introspect_serves(SERVED_UNIQUE_TEXT);
 	return type->can_be_unique;
 }
 

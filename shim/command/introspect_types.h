@@ -14,18 +14,19 @@ enum introspect_part
 
 /*
  * The row of a column's type, which is left to column->field_type; also of
- * one that is not served: *why_not, else NULL.
+ * one that is not served: *why_not, else NULL.  Tables of an application have
+ * more of them.
  */
 extern const struct introspect_type *
 			introspect_type_of(const struct introspect_column *column,
-							   const char **why_not);
+							   bool of_application, const char **why_not);
 
 extern enum introspect_part
 			introspect_type_part(const struct introspect_type *type);
 
 /* May the service's "unique" stand at an attribute of this column? */
 extern bool introspect_type_can_be_unique(const struct introspect_column *
-										  column);
+										  column, bool of_application);
 
 /*
  * What a field of the column says, "type: string, maxLength: 80".  utc: times

@@ -283,13 +283,15 @@ write_attribute(struct writer *writer, int place)
 {
 	const struct introspect_table *table = writer->table;
 	const struct introspect_column *column = &table->columns[place];
+	bool		of_application =
+		introspect_decide_of_application(writer->catalog, writer->options);
 	struct buffer *out = &writer->out;
 
 	begin_field(out, column->field);
 	introspect_type_write(out, column, writer->options->utc);
 	if (column->not_null)
 		buffer_string(out, ", required: true");
-	if (introspect_type_can_be_unique(column) &&
+	if (introspect_type_can_be_unique(column, of_application) &&
 		introspect_links_is_unique(table, &place, 1))
 		buffer_string(out, ", unique: true");
 	if (column->is_generated)

@@ -313,5 +313,16 @@ attack 'the version of PostgreSQL' => sub {
 	is($ann->call(DELETE => "/things/$thing->{id}", headers => { 'If-Match' => $etag })->{status}, 204, 'so does a lock');
 };
 
+# What is found by introspect is what is applied
+attack 'as introspect writes them' => sub {
+	my $found = "$folder/found";
+	my $program = EntityApi::Test::private_program('entityapi-shim');
+	my $run = EntityApi::Test::run([ $program, 'introspect', '--database', $cluster->conninfo, '--schema', 'shop', $found ]);
+	is($run->{status}, 0, 'introspect') or diag $run->{err};
+	like($run->{out}, qr/^1 of 1 tables, 100 % of columns$/m, 'finds all of them') or diag $run->{out};
+	my $taken = $cluster->try_apply($found);
+	unlike($taken->{err}, qr{/spec/(?:fields|table|columns)}, 'without a fault of a column') or diag $taken->{err};
+};
+
 $shim->stop;
 done_testing;
