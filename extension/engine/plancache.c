@@ -327,28 +327,33 @@ note_referring(Tables *tables, const Query *query)
 							   ea_table_lock_referring(rte->relid));
 }
 
+/*
+ * Policies of an application, for its role, name tables that are its affair:
+ * they are not looked into.
+ */
 static bool
 note_tables(Node *node, void *arg)
 {
+	Query	   *query = (Query *) node;
+	ListCell   *cell;
+
 	if (node == NULL)
 		return false;
-	if (IsA(node, RangeTblEntry))
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, note_tables, arg);
+	note_locked(arg, query);
+	note_referring(arg, query);
+	foreach(cell, query->rtable)
 	{
-		RangeTblEntry *rte = (RangeTblEntry *) node;
+		RangeTblEntry *rte = lfirst(cell);
 
 		if (rte->rtekind == RTE_RELATION)
 			note_table(arg, rte->relid, rte->rellockmode,
 					   rte->rellockmode >= RowExclusiveLock);
-		return false;
+		else
+			(void) range_table_entry_walker(rte, note_tables, arg, 0);
 	}
-	if (IsA(node, Query))
-	{
-		note_locked(arg, (Query *) node);
-		note_referring(arg, (Query *) node);
-		return query_tree_walker((Query *) node, note_tables, arg,
-								 QTW_EXAMINE_RTES_BEFORE);
-	}
-	return expression_tree_walker(node, note_tables, arg);
+	return query_tree_walker(query, note_tables, arg, QTW_IGNORE_RANGE_TABLE);
 }
 
 static bool

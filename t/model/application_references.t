@@ -333,13 +333,15 @@ create function shop.leak_key() returns table (s text) language sql stable as $$
 create function shop.leak_one() returns text language sql stable as $$ select max(text) from app.note $$;
 create function shop.seen() returns table (s boolean) language plpgsql stable as $$ begin return query select shop.rise('rows'); end $$;
 create view shop.v as select shop.rise('view') as ok;
-create function shop.by_view() returns boolean language plpgsql as $$ begin return (select ok from shop.v); end $$;
+create table shop.member (ok boolean default shop.rise('default'));
+insert into shop.member values (true);
+create function shop.is_member(shop.member) returns boolean language sql as $$ select shop.rise('member') $$;
 create function shop.same(varchar, text) returns boolean language plpgsql as $$ begin return shop.rise('operator'); end $$;
 create operator shop.=== (leftarg = varchar, rightarg = text, function = shop.same);
 create function shop.good(text) returns boolean language plpgsql as $$ begin return shop.rise('domain'); end $$;
 create domain shop.word as text check (shop.good(value));
 create function shop.folded() returns boolean immutable language plpgsql as $$ begin return shop.rise('folded'); end $$;
-grant select on shop.v to shop_web;
+grant select on shop.v, shop.member to shop_web;
 alter table shop.customer enable row level security;
 reset role;
 SQL
@@ -352,7 +354,7 @@ subtest 'code of the application' => sub {
 	is(try_apply()->{status}, 0, 'applied with row security');
 	made(guardeds => { text => 'g' }, customer => is_of($north));
 	is_deeply($mixed->(), [ 200, 200, 200, 200 ], 'it is read');
-	my %ran = (rise => "shop.rise('function')", rows => 'exists (select from shop.seen())', view => 'shop.by_view()', operator => q{name operator(shop.===) 'x'::text},
+	my %ran = (rise => "shop.rise('function')", rows => 'exists (select from shop.seen())', view => '(select ok from shop.v)', member => 'exists (select from shop.member m where shop.is_member(m))', operator => q{name operator(shop.===) 'x'::text},
 		domain => "(name::text)::shop.word is not null", folded => 'shop.folded()');
 	for my $form (sort keys %ran)
 	{
