@@ -160,6 +160,17 @@ ea_distributed_refuse_own(void)
 }
 
 void
+ea_distributed_refuse_alone(void)
+{
+	if (!ea_distributed())
+		ereport(ERROR,
+				(errcode(ERRCODE_EA_DISTRIBUTED),
+				 errmsg("the tables of the extension are not with Citus, to "
+						"which the declarations give all tables"),
+				 errhint("Apply manifests again, unless that is under way.")));
+}
+
+void
 ea_distributed_refuse_idle(void)
 {
 	if (!OidIsValid(get_relname_relid(LOCAL_GROUP, PG_CATALOG_NAMESPACE)) ||

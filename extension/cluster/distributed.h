@@ -40,6 +40,13 @@ extern bool ea_distributed_leads(void);
 extern void ea_distributed_refuse_own(void);
 
 /*
+ * The same if the declarations give the tables to Citus and those of the
+ * extension are not there: they are about to come, or have just come back.  A
+ * statement that began before that sees none of their rows.
+ */
+extern void ea_distributed_refuse_alone(void);
+
+/*
  * The same on a worker of a cluster, where nothing is declared while the
  * service is not distributed: its tables are the coordinator's, and the rows
  * that are here would say that nobody has ever logged in.

@@ -205,6 +205,8 @@ serve_request(EaRequest *req, const char *method_name)
 	if (req->query != NULL)
 		req->query++;
 	req->catalog = ea_catalog_acquire();
+	if (req->catalog->distributed)
+		ea_distributed_refuse_alone();
 	if (req->catalog->application != NULL)
 		ea_application_give_way();
 	ea_router_match(req, req->method);

@@ -35,6 +35,8 @@ subtest 'the service is of one node' => sub {
 subtest 'it is distributed, and taken back' => sub {
 	$apply->('citus');
 	is($ask->($_), '200 401', 'all answer') for @shims;
+	$cluster->psql('set client_min_messages = error; select entityapi.undistribute_own()');
+	is($ask->($_), '503 503', 'none does between the two transactions of the way back') for @shims;
 	$apply->('none');
 	is($ask->($shims[0]), '200 401', 'then the first alone');
 	is($ask->($shims[$_]), '503 503', "and the node $_ does not") for 1, 2;
