@@ -69,7 +69,7 @@ sub owned
 sub traits
 {
 	return $cluster->psql(<<~'SQL');
-		select 'key', conname, pg_get_constraintdef(oid) from pg_constraint where conrelid = '"Sales"."Order"'::regclass
+		select 'key', case contype when 'n' then '' else conname end, pg_get_constraintdef(oid) from pg_constraint where conrelid = '"Sales"."Order"'::regclass
 		union all select 'index', indexrelid::regclass::text, pg_get_indexdef(indexrelid) from pg_index where indrelid = '"Sales"."Order"'::regclass
 		union all select 'right', a.grantee::regrole::text, a.privilege_type from pg_class, aclexplode(relacl) a where oid = '"Sales"."Order"'::regclass and a.grantee = 'erp'::regrole
 		union all select 'right', attname::text, attacl::text from pg_attribute where attrelid = '"Sales"."Order"'::regclass and attacl::text ~ 'erp'
