@@ -356,7 +356,7 @@ read_identifier(EaRequest *req, EaField *field, const EaJson *json,
 						&target->id))
 		return false;
 	/* a field that roles hide is not there either */
-	if ((id != NULL &&
+	if ((lid == NULL &&
 		 (!ea_id_parse(req, &entity->key, id->text, id->len, &target->id) ||
 		  !ea_authz_allows(req, entity, EA_OP_READ))) ||
 		(ea_catalog_has_column(field) &&
@@ -513,6 +513,38 @@ fill_from_caller(EaInput *input, EaField *field, EaInputField *in)
 	return true;
 }
 
+/* The same rules hold for a field by whichever name it is set. */
+static void
+take_from_id(EaInput *input, EaField *field, EaInputField *in)
+{
+	EaRequest  *req = input->req;
+	EaEntity   *target;
+	const char *why;
+
+	in->given = true;
+	in->pointer = ea_errors_pointer(input->pointer, "id");
+	if (!ea_authz_writable(req, field))
+		ea_errors_add(req, EA_ERR_FORBIDDEN, EA_AT_POINTER, in->pointer,
+					  "Your roles do not allow setting \"%s\".", field->name);
+	if (field->kind == EA_ATTRIBUTE)
+	{
+		in->value = ea_id_datum(&input->entity->key, &input->id);
+		if (!ea_value_check(field, in->value, &why))
+			ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+						  in->pointer, "The field \"%s\" %s.", field->name,
+						  why);
+		return;
+	}
+	target = ea_catalog_target(field, 0);
+	in->targets = palloc0(sizeof(EaTarget));
+	in->targets->id = input->id;
+	in->ntargets = ea_authz_allows(req, target, EA_OP_READ) &&
+		ea_id_fits(&target->key, &input->id) ? 1 : 0;
+	if (in->ntargets == 0)
+		ea_errors_add(req, EA_ERR_RELATED_NOT_FOUND, EA_AT_POINTER,
+					  in->pointer, EA_NO_SUCH_RESOURCE);
+}
+
 /* The field that is the key: the id says it, or it is no fault of its own. */
 static bool
 is_made_of_id(EaInput *input, EaField *field)
@@ -523,18 +555,8 @@ is_made_of_id(EaInput *input, EaField *field)
 	if (field != entity->key_field || entity->maker != EA_ID_OF_CLIENT)
 		return false;
 	in->isnull = !input->has_id;
-	if (in->isnull)
-		return true;
-	in->given = true;
-	in->pointer = ea_errors_pointer(input->pointer, "id");
-	if (field->kind == EA_ATTRIBUTE)
-		in->value = ea_id_datum(&entity->key, &input->id);
-	else
-	{
-		in->targets = palloc0(sizeof(EaTarget));
-		in->targets->id = input->id;
-		in->ntargets = 1;
-	}
+	if (input->has_id)
+		take_from_id(input, field, in);
 	return true;
 }
 
