@@ -28,6 +28,7 @@ typedef struct Wanted
 	Oid			type;
 	bool		not_null;
 	const EaField *field;		/* that limits its values, or NULL */
+	bool		is_id;			/* equal values have equal bytes */
 } Wanted;
 
 /* A value is stored as it is, neither cut nor rounded. */
@@ -70,6 +71,8 @@ is_as_wanted(Form_pg_attribute att, const Wanted *wanted)
 	return (type == wanted->type ||
 			(type == VARCHAROID && wanted->type == TEXTOID)) &&
 		(att->attnotnull || !wanted->not_null) &&
+		(!wanted->is_id || !OidIsValid(att->attcollation) ||
+		 get_collation_isdeterministic(att->attcollation)) &&
 		holds_values(wanted->field, type, typmod);
 }
 
@@ -77,6 +80,8 @@ is_as_wanted(Form_pg_attribute att, const Wanted *wanted)
 static const char *
 column_fault(TupleDesc desc, const Wanted *wanted)
 {
+	bool		is_text;
+
 	for (int i = 0; i < desc->natts; i++)
 	{
 		Form_pg_attribute att = TupleDescAttr(desc, i);
@@ -89,10 +94,12 @@ column_fault(TupleDesc desc, const Wanted *wanted)
 			return NULL;
 		break;
 	}
+	is_text = wanted->is_id && OidIsValid(get_typcollation(wanted->type));
 	return psprintf("column %s of table %s is not what entity \"%s\" needs: "
-					"%s%s", wanted->column, wanted->table, wanted->whose,
+					"%s%s%s", wanted->column, wanted->table, wanted->whose,
 					format_type_be(wanted->type),
-					wanted->not_null ? " not null" : "");
+					wanted->not_null ? " not null" : "", is_text ?
+					", without a nondeterministic collation" : "");
 }
 
 static const char *
@@ -120,7 +127,7 @@ system_columns_fault(const EaEntity *entity, TupleDesc desc)
 	{
 		const Wanted wanted = {
 			entity->table, columns[i].column, entity->name, columns[i].type,
-			columns[i].not_null, NULL
+			columns[i].not_null, NULL, i == 0
 		};
 
 		if (wanted.column != NULL)

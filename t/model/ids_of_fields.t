@@ -23,6 +23,7 @@ create role shop_owner;
 create role shop_web login;
 create schema shop authorization shop_owner;
 grant usage on schema shop to shop_web;
+create collation shop.loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 set role shop_owner;
 create table shop.code (code varchar(9) primary key, note text);
 create table shop.year (year integer primary key, note text);
@@ -108,6 +109,15 @@ subtest 'a column that is narrower than what it refers to' => sub {
 	is($ann->call($_ => '/wides/5000000000/relationships/narrows', json => { data => $_ eq 'PATCH' ? [] : $narrow->{data} })->{status}, 204, "$_ of none") for 'PATCH', 'DELETE';
 	is($ann->call(POST => '/wides/1/relationships/narrows', json => $narrow)->{status}, 204, 'what fits');
 	$ann->refused('from the other side', 404, 'RELATED_NOT_FOUND', undef, POST => '/narrows', doc(narrows => undef, {}, { wide => { data => { type => 'wides', id => '5000000000' } } }));
+};
+
+subtest 'a key that gets a collation of which two spellings are equal' => sub {
+	$cluster->psql('alter table shop.word alter word type text collate shop.loose');
+	is($ann->call($_ => '/words/MIXED')->{status}, 500, "$_ by another spelling") for 'GET', 'DELETE';
+	is($cluster->psql('select count(*) from shop.word'), 1, 'the row is there');
+	like($cluster->psql('select message from entityapi.list_differences()'), qr/nondeterministic collation/, 'and it is told');
+	$cluster->psql('alter table shop.word alter word type text collate "C"');
+	is($ann->call(GET => '/words/Mixed')->{status}, 200, 'served again');
 };
 
 done_testing;
