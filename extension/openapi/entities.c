@@ -269,14 +269,18 @@ ea_openapi_id(EaApi *api, const EaIdKey *key)
 			break;
 		case EA_ID_NUMBER:
 			if (key->type->form == EA_FORM_DATE)
-				ea_jsonfmt_put(api->out, "{'type':'string','format':'date'}");
+				ea_jsonfmt_put(api->out, "{'type':'string','anyOf':["
+							   "{'format':'date'},{'pattern':%q}]}",
+							   "^(-?infinity|-?[0-9]{4,7}(-[0-9]{2}){2})$");
 			else
 				ea_jsonfmt_put(api->out, "{'type':'string','pattern':%q}",
 							   "^(0|-?[1-9][0-9]*)$");
 			break;
 		case EA_ID_TEXT:
 			ea_jsonfmt_put(api->out, "{'type':'string','minLength':1,"
-						   "'pattern':%q}", "^([^~/,\\\\]|~[0-4])+$");
+						   "'pattern':%q}",
+						   "^(~3(\\.\\.?|aggregates)?|"
+						   "([^~/,\\\\]|~[0124])+)$");
 			break;
 	}
 }

@@ -120,4 +120,12 @@ subtest 'a key that gets a collation of which two spellings are equal' => sub {
 	is($ann->call(GET => '/words/Mixed')->{status}, 200, 'served again');
 };
 
+subtest 'ids in the API\'s description' => sub {
+	my $schemas = $ann->good(200, GET => '/openapi.json')->{json}{components}{schemas};
+	my ($pattern) = map { $_->{properties}{id}{pattern} // () } map { $schemas->{$_} } grep { /^Word/ } sort keys %$schemas;
+
+	like($_, qr/$pattern/, "$_ is one") for 'a', '~0', 'a~1b~2c~4', '~3', '~3.', '~3..', '~3aggregates', "a\nb", '...';
+	unlike($_, qr/$pattern/, "$_ is none") for '', '~', '~5', 'a~3', '~3x', '~3...', '~3~3', 'a/b', 'a,b', 'a\\b';
+};
+
 done_testing;
