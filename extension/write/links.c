@@ -278,7 +278,7 @@ add_members(EaSqlBuf *b, int alias, void *arg)
 		ea_sqlbuf_is(b, alias, column, &change->field->entity->key,
 					 change->id);
 		ea_sqlbuf_among(b, alias, id_column, change->leaving,
-					target_list(change));
+						target_list(change));
 		return;
 	}
 	ea_sqlbuf_among(b, alias, id_column, "= ANY", target_list(change));

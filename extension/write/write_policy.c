@@ -30,7 +30,7 @@ input_value(void *arg, EaField *field, Datum *value, bool *isnull)
 	else
 	{
 		*isnull = in->ntargets == 0;
-		*value = *isnull ? (Datum) 0 : 
+		*value = *isnull ? (Datum) 0 :
 			ea_id_datum(&field->members[0].key, &in->targets[0].id);
 	}
 	return true;
@@ -96,7 +96,7 @@ ea_write_policy_check_row(EaRequest *req, EaEntity *entity, EaOperation op,
 typedef struct Reference
 {
 	EaField    *owner;
-	const EaId *id;		/* NULL: it is cleared */
+	const EaId *id;				/* NULL: it is cleared */
 } Reference;
 
 static bool
@@ -107,7 +107,7 @@ reference_value(void *arg, EaField *field, Datum *value, bool *isnull)
 	if (field != reference->owner)
 		return false;
 	*isnull = reference->id == NULL;
-	*value = *isnull ? (Datum) 0 : 
+	*value = *isnull ? (Datum) 0 :
 		ea_id_datum(&field->members[0].key, reference->id);
 	return true;
 }
