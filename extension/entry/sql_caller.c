@@ -464,7 +464,9 @@ sees_row(EaRequest *req, EaEntity *entity, void *arg)
 	int			alias;
 	bool		seen;
 
-	if (!ea_authz_allows(req, entity, EA_OP_READ) ||
+	/* no UUID is an id of another kind, whose bytes may be an address */
+	if (entity->key.form != EA_ID_UUID ||
+		!ea_authz_allows(req, entity, EA_OP_READ) ||
 		(entity->tenant_scoped && !req->principal->has_tenant))
 		return false;
 
@@ -510,8 +512,12 @@ ANSWER_FUNCTION(ea_sql_readable_tenant)
 /* entityapi.caller_sees(entity text, id uuid): roles and policies allow it */
 EA_CONFINED_FUNCTION(ea_sql_caller_sees)
 {
-	PG_RETURN_BOOL(!PG_ARGISNULL(1) &&
-				   ask_authz(fcinfo, sees_row, PG_GETARG_UUID_P(1)));
+	EaId		id;
+
+	if (PG_ARGISNULL(1))
+		PG_RETURN_BOOL(false);
+	id.uuid = *PG_GETARG_UUID_P(1);
+	PG_RETURN_BOOL(ask_authz(fcinfo, sees_row, &id));
 }
 
 /* entityapi.caller_<type>(property text, key text): see authz/policy.h */
