@@ -96,6 +96,23 @@ ea_past_names_is_type(const EaPastNames *names, const char *type,
 	return entity != NULL && strcmp(entity, names->entity->name) == 0;
 }
 
+Datum
+ea_past_names_types(const EaPastNames *names)
+{
+	char	  **types = palloc(Max(names->n, 1) * sizeof(char *));
+	int			n = 0;
+
+	for (int i = 0; i < names->n; i++)
+	{
+		const PastName *item = &names->items[i];
+
+		if (item->field[0] == '\0' &&
+			strcmp(item->entity, names->entity->name) == 0)
+			types[n++] = unconstify(char *, item->name);
+	}
+	return ea_exec_text_array(types, n);
+}
+
 EaField *
 ea_past_names_field(const EaPastNames *names, const char *name, int revision)
 {

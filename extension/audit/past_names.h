@@ -21,6 +21,9 @@ extern EaPastNames *ea_past_names_read(EaRequest *req, EaEntity *entity);
 extern bool ea_past_names_is_type(const EaPastNames *names, const char *type,
 								  int revision);
 
+/* All types that they have had, a text[]. */
+extern Datum ea_past_names_types(const EaPastNames *names);
+
 /* The entity, as it is called today, whose resources were of this type. */
 extern const char *ea_past_names_entity(const EaPastNames *names,
 										const char *type, int revision);

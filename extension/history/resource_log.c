@@ -169,6 +169,36 @@ make_log(EaRequest *req, EaEntity *entity, const EaId *id)
 	return log;
 }
 
+/* The statement with the types in it, which are the parameter of a number. */
+static const char *
+of_types(const char *statement, int param)
+{
+	const char *rest = strstr(statement, SUCCEEDED);
+
+	return psprintf("%.*s AND target_type = ANY ($%d)%s",
+					(int) (rest - statement), statement, param, rest);
+}
+
+/*
+ * Resources of several entities have the ids of existing tables in common: the
+ * newest records of an id may all be others'.
+ */
+static void
+run_of_types(EaResourceLog *log, const char *of_tenant, const char *of_all,
+			 const EaReader *reader, void *arg)
+{
+	EaValue		target = EA_TEXT(log->target);
+	EaValue		types = EA_TEXTS(ea_past_names_types(log->names));
+
+	if (log->entity->tenant_scoped)
+		ea_exec_one(EA_EXEC_READ, of_types(of_tenant, 3),
+					ea_params(target, EA_UUID(&log->req->tenant), types),
+					reader, arg);
+	else
+		ea_exec_one(EA_EXEC_READ, of_types(of_all, 2),
+					ea_params(target, types), reader, arg);
+}
+
 /* The same statement with the tenant in it, or without. */
 static void
 run_statement(EaResourceLog *log, const char *of_tenant, const char *of_all,
@@ -176,7 +206,9 @@ run_statement(EaResourceLog *log, const char *of_tenant, const char *of_all,
 {
 	EaValue		target = EA_TEXT(log->target);
 
-	if (log->entity->tenant_scoped)
+	if (log->entity->existing)
+		run_of_types(log, of_tenant, of_all, reader, arg);
+	else if (log->entity->tenant_scoped)
 		ea_exec_one(EA_EXEC_READ, of_tenant,
 					ea_params(target, EA_UUID(&log->req->tenant)), reader,
 					arg);

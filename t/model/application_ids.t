@@ -342,6 +342,21 @@ SQL
 		is($ann->good(200, GET => "/customers/$id/history")->{json}{data}[0]{attributes}{action}, 'ENTITY_DELETE', 'its history ends');
 		made(customers => $id, { name => 'another' });
 		is(join(' ', map { $_->{attributes}{action} } @{ $ann->good(200, GET => "/customers/$id/history")->{json}{data} }), 'ENTITY_CREATE', 'made anew it has no past');
+
+		# others have the same id, and more records
+		my $number = $way eq 'on' ? 771 : 772;
+		my $patched = sub { my ($type, $name) = @_; return $ann->good(200, PATCH => "/$type/$number", data => { type => $type, id => "$number", attributes => { name => $name } }) };
+		made(smalls => "$number", { name => 'one' });
+		made(persons => undef, { number => 0 + $number, name => 'p' });
+		my $then = $cluster->psql(q{select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')});
+		$patched->(smalls => 'two');
+		$patched->(persons => "p$_") for 1 .. 9;
+		my $past = $ann->call(GET => "/smalls/$number?asOf=$then");
+		isnt($past->{json}{data}{attributes}{name} // $past->{json}{errors}[0]{code}, 'two', 'what it is now is not what it was') or diag $past->{body};
+		is(scalar @{ $ann->good(200, GET => "/smalls/$number/history")->{json}{data} }, 2, 'its history is its own');
+		is($ann->call(DELETE => "/smalls/$number")->{status}, 204, 'deleted');
+		$patched->(persons => "q$_") for 1 .. 9;
+		is($ann->good(200, GET => "/smalls/$number/history")->{json}{data}[0]{attributes}{action}, 'ENTITY_DELETE', 'it is not forgotten for others\' sake');
 	};
 }
 
@@ -363,6 +378,15 @@ attack 'the description' => sub {
 	is_deeply({ map { $_ => [ exists $create{$_}{properties}{id} ? 1 : 0, scalar grep { $_ eq 'id' } @{ $create{$_}{required} } ] } keys %create },
 		{ Order => [ 0, 0 ], Thing => [ 0, 0 ], Customer => [ 1, 1 ], Person => [ 1, 0 ] }, 'who makes them');
 	is_deeply($schemas->{ResourceId}, { type => 'string' }, 'in operations');
+};
+
+attack 'ids that SQL asks for' => sub {
+	$cluster->psql(q{create role bi login in role entityapi_reader; select entityapi.map_role('bi', 'ann')});
+	my $asked = sub { my $said = $cluster->try_psql("select entityapi.caller_sees('$_[0]', '$_[1]')", user => 'bi'); return $said->{out} . $said->{err} };
+	my $thing = made(things => undef, { name => 'x' });
+
+	is($asked->(Thing => $thing->{id}), 't', 'a UUID');
+	is($asked->($_ => '41414141-4141-4141-4141-414141414141'), 'f', "none of $_ is one") for qw(Customer Country Order Day);
 };
 
 attack 'a key that the application changes' => sub {
