@@ -36,7 +36,8 @@ ea_authz_bypasses(EaRequest *req, EaEntity *entity)
 bool
 ea_authz_allows(EaRequest *req, EaEntity *entity, EaOperation op)
 {
-	if (req->principal == NULL || (entity->accounts && op != EA_OP_READ))
+	if (req->principal == NULL ||
+		((entity->accounts || entity->view) && op != EA_OP_READ))
 		return false;
 	if (ea_authz_bypasses(req, entity))
 		return true;

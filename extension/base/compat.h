@@ -313,6 +313,24 @@ typedef bool EaUpdateIndexes;
 	((var)->varreturningtype == VAR_RETURNING_DEFAULT)
 #endif
 
+/*
+ * The view that a subquery stands for, which 16 says of it; before, the rule
+ * left the view in its own list of tables.
+ */
+#if PG_VERSION_NUM < 160000
+#define ea_compat_first(rte) \
+	((rte)->rtekind != RTE_SUBQUERY || (rte)->subquery->rtable == NIL ? NULL \
+	 : (const RangeTblEntry *) linitial((rte)->subquery->rtable))
+#define ea_compat_view(rte) \
+	(ea_compat_first(rte) != NULL && \
+	 ea_compat_first(rte)->rtekind == RTE_RELATION && \
+	 ea_compat_first(rte)->relkind == RELKIND_VIEW \
+	 ? ea_compat_first(rte)->relid : InvalidOid)
+#else
+#define ea_compat_view(rte) \
+	((rte)->rtekind == RTE_SUBQUERY ? (rte)->relid : InvalidOid)
+#endif
+
 /* All rows of a statement, once; 18 can do it only so. */
 #if PG_VERSION_NUM < 180000
 #define ea_compat_executor_run(query) \

@@ -311,7 +311,7 @@ ea_ddl_check_application(EaDdlPlan *plan, const EaDdlTable *table,
 		return;					/* said at the role */
 	foreach(lc, ea_application_table_faults(rel, role,
 											plan->application_owner,
-											table->row_security))
+											table->view, table->row_security))
 		ea_ddl_lacks(plan, table, lfirst(lc), NULL);
 	check_rights(plan, table, RelationGetRelid(rel));
 	check_sequences(plan, table, RelationGetRelid(rel));
@@ -386,7 +386,7 @@ compare_opened(List *differences, EaDdlTable *table, Relation rel,
 	ListCell   *lc;
 
 	foreach(lc, ea_application_table_faults(rel, application->role_oid,
-											application->owner,
+											application->owner, table->view,
 											table->row_security))
 		differences = differ(differences, table,
 							 psprintf("the table %s: %s", table->qualified,
@@ -417,7 +417,7 @@ compare_table(List *differences, EaDdlTable *table, EaCatalog *catalog)
 	rel = try_relation_open(relid, NoLock);
 	if (rel == NULL)
 		return differences;
-	if (rel->rd_rel->relkind == RELKIND_RELATION)
+	if (ea_application_is_kind(rel->rd_rel->relkind, table->view))
 		differences = compare_opened(differences, table, rel, catalog);
 	relation_close(rel, NoLock);
 	return differences;

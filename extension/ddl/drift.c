@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_class.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "parser/parse_type.h"
@@ -21,6 +22,7 @@
 #include "ddl/online.h"
 #include "ddl/rows.h"
 #include "engine/exec.h"
+#include "model/application.h"
 
 #define READER "entityapi_reader"
 
@@ -136,7 +138,7 @@ truth_of(TupleTableSlot *slot, int column)
 	" AND (a.privilege_type <> 'SELECT' OR a.is_grantable))"
 
 #define TABLES_SQL \
-	"SELECT t.n, c.relkind = 'r' AND c.relpersistence = 'p'," \
+	"SELECT t.n, CASE c.relpersistence WHEN 'p' THEN c.relkind::text END," \
 	" c.relrowsecurity AND NOT c.relforcerowsecurity," \
 	" c.relforcerowsecurity," \
 	" has_table_privilege('" READER "', t.relid, 'SELECT')," \
@@ -147,12 +149,22 @@ truth_of(TupleTableSlot *slot, int column)
 	MORE_RIGHTS("k.attacl") ")" \
 	OF_TABLES " JOIN pg_class c ON c.oid = t.relid"
 
+/* What it has to be; tables that were made are ordinary ones. */
+static bool
+is_kind(const EaDdlTable *table, char relkind)
+{
+	return table->of_application ?
+		ea_application_is_kind(relkind, table->view) :
+		relkind == RELKIND_RELATION;
+}
+
 static void
 read_table(void *arg, TupleTableSlot *slot)
 {
 	There	   *there = there_of(arg, slot);
+	const char *kind = text_of(slot, 1);
 
-	there->ordinary = truth_of(slot, 1);
+	there->ordinary = kind != NULL && is_kind(there->table, kind[0]);
 	there->secured = truth_of(slot, 2);
 	there->forced = truth_of(slot, 3);
 	there->readable = truth_of(slot, 4);
@@ -292,7 +304,7 @@ read_all(Look *look)
 	EaParams	tables = ea_params(EA_TEXTS(array_of(look, false)));
 
 	ea_exec_each(EA_EXEC_LOOK, TABLES_SQL, tables,
-				 EA_READER(read_table, INT8OID, BOOLOID, BOOLOID, BOOLOID,
+				 EA_READER(read_table, INT8OID, TEXTOID, BOOLOID, BOOLOID,
 						   BOOLOID, BOOLOID, BOOLOID), look);
 	ea_exec_each(EA_EXEC_LOOK, COLUMNS_SQL, tables,
 				 EA_READER(read_column, INT8OID, TEXTOID, OIDOID, INT4OID,
@@ -561,8 +573,8 @@ compare_shape(Look *look, There *there)
 	if (!there->ordinary)
 	{
 		differ(look, EA_DDL_PART_TABLE, there->table,
-			   psprintf("%s is no ordinary table any more",
-						there->table->qualified),
+			   psprintf("%s is no %s any more", there->table->qualified,
+						there->table->view ? "view" : "ordinary table"),
 			   "give it another name, then put the table back");
 		last_difference(look)->there = true;
 		return;

@@ -36,6 +36,7 @@
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
 #include "model/acting_keys.h"
+#include "model/application.h"
 #include "model/table_owners.h"
 
 #define READER "entityapi_reader"
@@ -86,11 +87,14 @@ is_plain_table(Look *look, Relation rel)
 {
 	const char *why = NULL;
 
-	if (rel->rd_rel->relkind != RELKIND_RELATION)
+	if (look->table->of_application ?
+		!ea_application_is_kind(rel->rd_rel->relkind, look->table->view) :
+		rel->rd_rel->relkind != RELKIND_RELATION)
 		why = "only ordinary tables are served, "
 			"not views, partitioned or foreign tables";
 	else if (rel->rd_rel->relispartition ||
-			 find_inheritance_children(look->relid, NoLock) != NIL)
+			 (rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE &&
+			  find_inheritance_children(look->relid, NoLock) != NIL))
 		why = "tables with partitions or children, or that are such, "
 			"are not served";
 	else if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
@@ -284,6 +288,8 @@ check_column(Look *look, Form_pg_attribute att, const EaDdlColumn *column,
 	else if (OidIsValid(att->attcollation) &&
 			 !get_collation_isdeterministic(att->attcollation))
 		column_lacks(look, column, "has a nondeterministic collation", NULL);
+	if (look->table->view)
+		return;					/* it cannot tell the rest */
 	if (!read_only &&
 		(att->attgenerated != '\0' ||
 		 att->attidentity == ATTRIBUTE_IDENTITY_ALWAYS))
@@ -631,6 +637,15 @@ check_reference(Look *look, EaDdlObject *object)
 	char	   *keys;
 	char		action;
 
+	if (target->view)
+	{
+		ea_ddl_fault(look->plan, look->table, field,
+					 psprintf("leads to %s, a view, to which there is no "
+							  "foreign key", target->qualified),
+					 "name the table that the view is of, or keep the id in "
+					 "an attribute");
+		return;
+	}
 	if (!OidIsValid(far))
 	{
 		ea_ddl_fault(look->plan, look->table, field,
@@ -917,7 +932,8 @@ ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table)
 			check_schema(&look);
 		}
 		check_columns(&look, rel);
-		check_objects(&look);
+		if (!table->view)
+			check_objects(&look);
 		check_tenancy(&look);
 		if (!table->of_application)
 			check_code(&look);

@@ -307,13 +307,17 @@ index_tables(EaDdlPlan *plan)
 
 /*
  * A column that others took from their table, and that no declaration names
- * any more.
+ * any more; or a view in the place of a table, or the other way around, which
+ * is looked at as what it is (existing_check.c).
  */
 static bool
 is_given_up(const EaDdlDifference *difference, const EaDdlTable *other)
 {
+	if (!difference->table->existing)
+		return false;
+	if (difference->part == EA_DDL_PART_TABLE)
+		return difference->there && other->existing;
 	return difference->part == EA_DDL_PART_COLUMN &&
-		difference->table->existing &&
 		ea_names_map_get(other->by_column, difference->column->name) == NULL;
 }
 

@@ -311,6 +311,8 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 	if (target == NULL)
 		elog(ERROR, "a stored definition points at the missing entity \"%s\"",
 			 target_name);
+	if (table->view)
+		return;					/* its tables may have one */
 	if (tenant)
 	{
 		near_tenant = psprintf("%s, ", quote_identifier(table->tenant_column));
@@ -554,6 +556,7 @@ build_entity(Builder *b, const EaJson *json)
 					   tenant);
 	table->existing = ea_jsonread_get(json, "columns") != NULL;
 	table->of_application = ea_jsonread_bool(json, "application", false);
+	table->view = ea_jsonread_bool(json, "view", false);
 	table->row_security = ea_jsonread_bool(json, "rowSecurity", false);
 	table->copied = ea_jsonread_bool(json, "accounts", false);
 	table->id_column = system_column(json, "id", "id");

@@ -66,6 +66,7 @@ typedef struct EaDdlTable
 	bool		tenant_scoped;
 	bool		existing;		/* others made it: only looked at */
 	bool		of_application; /* and another role owns it, */
+	bool		view;			/* it is only read, and has no keys, */
 	bool		row_security;	/* whose rows it may not see all */
 	bool		copied;			/* its rows are copies: nothing to lose */
 	const char *id_column;

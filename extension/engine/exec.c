@@ -303,6 +303,18 @@ make_param_list(EaParams params)
 	return list;
 }
 
+/* It is one of the tables that the statement names. */
+static bool
+is_locked(const EaPlan *kept, Oid relid)
+{
+	for (int i = 0; i < kept->ntables; i++)
+	{
+		if (kept->tables[i].relid == relid)
+			return true;
+	}
+	return false;
+}
+
 /*
  * GetCachedPlan() would find the plan that was looked at.  The table's lock is
  * held, so all invalidation messages for it have come (get_plan()), and names
@@ -313,7 +325,6 @@ static bool
 is_as_known(const EaPlan *kept, const CachedPlanSource *source)
 {
 	const CachedPlan *plan = source->gplan;
-	bool		locked = false;
 
 	if (kept->scan == NULL || plan == NULL || !source->is_valid ||
 		!plan->is_valid || plan->generation != kept->generation ||
@@ -323,10 +334,7 @@ is_as_known(const EaPlan *kept, const CachedPlanSource *source)
 		(plan->dependsOnRole && plan->planRoleId != GetUserId()) ||
 		TransactionIdIsValid(plan->saved_xmin))
 		return false;
-	for (int i = 0; i < kept->ntables; i++)
-		locked = locked ||
-			kept->tables[i].relid == ea_keyscan_table(kept->scan);
-	return locked;
+	return is_locked(kept, ea_keyscan_table(kept->scan));
 }
 
 /*
@@ -375,6 +383,14 @@ run_by_key(EaPlan *kept, bool nested, EaParams params,
 		kept->generation = 0;
 		if (stmt != NULL)
 			kept->scan = ea_keyscan_make(stmt, TopMemoryContext);
+
+		/* that of a view, or a partition, is the executor's */
+		if (kept->scan != NULL &&
+			!is_locked(kept, ea_keyscan_table(kept->scan)))
+		{
+			ea_keyscan_free(kept->scan);
+			kept->scan = NULL;
+		}
 
 		/* looked at, now that nothing has failed */
 		kept->generation = plan->generation;
@@ -666,6 +682,8 @@ run_statement(const EaHeld *held, EaExecMode mode, bool one_row,
 	}
 	ea_plancache_leave();
 	triggered = by_triggers;
+	if (application != NULL && calls != ea_guard_calls())
+		ea_application_note_code(application);
 	if (application == NULL &&
 		((held != NULL && mode == EA_EXEC_WRITE) ||
 		 triggered || calls != ea_guard_calls()))

@@ -17,6 +17,7 @@
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_namespace.h"
 #include "commands/extension.h"
 #include "common/hashfn.h"
@@ -30,6 +31,7 @@
 #include "utils/memutils.h"
 #include "utils/plancache.h"
 
+#include "base/compat.h"
 #include "base/grow.h"
 #include "base/guc.h"
 #include "base/text.h"
@@ -261,6 +263,7 @@ typedef struct Tables
 	bool		of_others;		/* or one of another owner's */
 	bool		of_accounts;	/* one of those is written or locked */
 	List	   *referring;		/* to tables that rows are deleted from */
+	int			views;			/* that the walk is within */
 } Tables;
 
 static void
@@ -282,7 +285,8 @@ note_table(Tables *tables, Oid relid, LOCKMODE mode, bool written)
 	if (namespace == tables->own && mode >= RowShareLock)
 		tables->of_accounts |= is_of_accounts(relid);
 	note_owner(tables, relid, namespace);
-	if (namespace == tables->own || namespace == PG_CATALOG_NAMESPACE)
+	if (namespace == tables->own || namespace == PG_CATALOG_NAMESPACE ||
+		tables->views > 0)
 		return;
 	for (int i = 0; i < tables->n; i++)
 	{
@@ -327,6 +331,23 @@ note_referring(Tables *tables, const Query *query)
 							   ea_table_lock_referring(rte->relid));
 }
 
+static bool note_tables(Node *node, void *arg);
+
+/* Of a view the statement names nothing but the view. */
+static void
+note_subquery(Tables *tables, const RangeTblEntry *rte)
+{
+	Oid			view = ea_compat_view(rte);
+
+	if (OidIsValid(view))
+	{
+		note_table(tables, view, AccessShareLock, false);
+		tables->views++;
+	}
+	(void) note_tables((Node *) rte->subquery, tables);
+	tables->views -= OidIsValid(view);
+}
+
 /*
  * Policies of an application, for its role, name tables that are its affair:
  * they are not looked into.
@@ -350,6 +371,8 @@ note_tables(Node *node, void *arg)
 		if (rte->rtekind == RTE_RELATION)
 			note_table(arg, rte->relid, rte->rellockmode,
 					   rte->rellockmode >= RowExclusiveLock);
+		else if (rte->rtekind == RTE_SUBQUERY)
+			note_subquery(arg, rte);
 		else
 			(void) range_table_entry_walker(rte, note_tables, arg, 0);
 	}

@@ -1,6 +1,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "catalog/pg_class.h"
 #include "executor/executor.h"
 #include "executor/spi.h"
 #include "parser/parsetree.h"
@@ -31,6 +32,7 @@ typedef struct Run
 	bool	   *triggered;
 	CachedPlanSource *source;
 	PlannedStmt *stmt;
+	bool		parted;			/* it is over a partitioned table of others */
 } Run;
 
 static EaReplaced *
@@ -39,12 +41,23 @@ replaced_of(const Run *run)
 	return run->reader == NULL ? NULL : run->reader->replaced;
 }
 
+/* The partitions of one table, which the statement names. */
+static bool
+is_over_partitions(const PlannedStmt *stmt)
+{
+	const ModifyTable *plan = (const ModifyTable *) stmt->planTree;
+
+	return IsA(plan, ModifyTable) && plan->rootRelation != 0 &&
+		rt_fetch(plan->rootRelation, stmt->rtable)->relkind ==
+		RELKIND_PARTITIONED_TABLE;
+}
+
 /*
  * The plan, if it is one that writes one table, which that of a table that has
  * had children names twice.  SPI runs others, as those of tables with rules.
  */
 static PlannedStmt *
-plan_of_write(const CachedPlan *plan)
+plan_of_write(const CachedPlan *plan, bool of_application)
 {
 	PlannedStmt *stmt = ea_plancache_statement(plan);
 	ListCell   *lc;
@@ -52,6 +65,8 @@ plan_of_write(const CachedPlan *plan)
 
 	if (stmt == NULL || stmt->resultRelations == NIL)
 		return NULL;
+	if (of_application && is_over_partitions(stmt))
+		return stmt;
 	first = rt_fetch(linitial_int(stmt->resultRelations), stmt->rtable)->relid;
 	foreach(lc, stmt->resultRelations)
 	{
@@ -59,6 +74,17 @@ plan_of_write(const CachedPlan *plan)
 			return NULL;
 	}
 	return stmt;
+}
+
+static bool
+is_parted(const PlannedStmt *stmt)
+{
+	const RangeTblEntry *rte;
+
+	if (is_over_partitions(stmt))
+		return true;
+	rte = rt_fetch(linitial_int(stmt->resultRelations), stmt->rtable);
+	return rte->relkind == RELKIND_PARTITIONED_TABLE;
 }
 
 /* As SPI would do it, with checks that are kept. */
@@ -75,10 +101,12 @@ execute_plan(const Run *run)
 	ExecutorStart(query, 0);
 	table = query->estate->es_result_relations == NULL ? NULL :
 		query->estate->es_result_relations[target];
-	if (table != NULL)
+
+	/* a partition has triggers and checks of its own */
+	if (table != NULL && !run->parted)
 		ea_checks_lend(&run->kept->checks, run->nested, table);
-	*run->triggered = table != NULL &&
-		ea_triggers_of_others(table->ri_RelationDesc);
+	*run->triggered = run->parted ||
+		(table != NULL && ea_triggers_of_others(table->ri_RelationDesc));
 	ea_compat_executor_run(query);
 	n = query->estate->es_processed;
 	if (replaced_of(run) != NULL && n > 0)
@@ -136,6 +164,18 @@ update_row(const Run *run, const CachedPlan *plan, uint64 *n)
 	return ea_key_update_run(update, &row, n);
 }
 
+/* Whether what it replaces can be told, if that is asked for. */
+static bool
+may_tell(const Run *run)
+{
+	EaReplaced *replaced = replaced_of(run);
+
+	if (replaced == NULL)
+		return true;
+	replaced->triggered = run->parted;
+	return !run->parted && ea_replaced_begin(replaced, run->stmt);
+}
+
 /* The server's log has the statement that failed, as with SPI. */
 static void
 tell_statement(void *sql)
@@ -165,15 +205,15 @@ ea_write_run(EaPlan *kept, bool nested, const EaApplication *application,
 	CommandCounterIncrement();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	plan = ea_plan_order_by_key(run.source, list);
-	run.stmt = plan_of_write(plan);
+	run.stmt = plan_of_write(plan, application != NULL);
 	*n = 0;
 	if (application != NULL && run.stmt == NULL)
 		elog(ERROR, "a statement on a table of the application is not one");
 	if (application != NULL)
 		ea_application_write(application);
-	if (run.stmt != NULL && (replaced_of(&run) == NULL ||
-							 ea_replaced_begin(replaced_of(&run), run.stmt)) &&
-		!update_row(&run, plan, n))
+	run.parted = application != NULL && is_parted(run.stmt);
+	if (run.stmt != NULL && may_tell(&run) &&
+		(run.parted || !update_row(&run, plan, n)))
 		*n = execute_plan(&run);
 	ReleaseCachedPlan(plan, CurrentResourceOwner);
 	PopActiveSnapshot();

@@ -129,6 +129,12 @@ note_violation(EaRequest *req, const ErrorData *edata, const EaRaisedRow *row)
 	EaErrorCode code = row->code;
 	EaViolation found;
 
+	if (ea_violation_no_partition(req, edata))
+	{
+		note_of(req, EA_ERR_INVALID_VALUE, NULL, "",
+				"The table has no partition that takes the values.");
+		return true;
+	}
 	ea_violation_find(req, edata, &found);
 	if (edata->sqlerrcode == ERRCODE_FOREIGN_KEY_VIOLATION ||
 		edata->sqlerrcode == ERRCODE_RESTRICT_VIOLATION)

@@ -11,6 +11,7 @@
 #include "manifest/check.h"
 #include "manifest/constraint_names.h"
 #include "manifest/existing_keys.h"
+#include "manifest/existing_views.h"
 #include "manifest/faults.h"
 #include "manifest/fields.h"
 #include "manifest/keys.h"
@@ -565,6 +566,7 @@ ea_manifest_check(EaManifest *m)
 		CHECK_FOR_INTERRUPTS();
 		check_columns(m, entity);
 		ea_manifest_check_table(m, entity);
+		ea_manifest_check_view(m, entity);
 		check_indexes(m, entity);
 		if (entity->existing_table == NULL && entity->table != NULL)
 		{

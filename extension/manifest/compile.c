@@ -542,6 +542,7 @@ ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity)
 	write_true(&buf, "alone", entity->existing_table != NULL &&
 			   !entity->others_write);
 	write_true(&buf, "application", entity->of_application);
+	write_true(&buf, "view", entity->view);
 	write_true(&buf, "rowSecurity", entity->row_security);
 	write_true(&buf, "deletionId", entity->soft_delete &&
 			   entity->existing_table == NULL);

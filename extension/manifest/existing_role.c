@@ -213,4 +213,5 @@ ea_manifest_find_application(EaManifest *m, EaDeclEntity *entity)
 						  "the table is an application's, which knows of no "
 						  "tenants", "leave it out");
 	entity->tenant_scoped = false;
+	entity->view = ea_host_is_view(entity->schema, entity->table);
 }

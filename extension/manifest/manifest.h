@@ -161,6 +161,7 @@ struct EaDeclEntity
 	EaDeclField *key_field;		/* whose column it is as well */
 	bool		others_write;	/* to an existing table; false: nobody else */
 	bool		of_application; /* statements on it run as its role */
+	bool		view;			/* and none writes it */
 	bool		row_security;	/* whom row-level security may bind */
 	List	   *unseen;			/* of char *, tables that keys of others may
 								 * delete from or change */

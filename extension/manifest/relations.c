@@ -63,6 +63,14 @@ check_scope(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 			  "or declare the relationship on the other side only");
 }
 
+/* Rows of a view keep nothing from being deleted. */
+static void
+note_reference(EaDeclField *field, EaDeclEntity *target)
+{
+	if (!field->entity->view)
+		target->references = lappend(target->references, field);
+}
+
 static void
 check_on_delete(EaManifest *m, EaDeclField *field)
 {
@@ -120,7 +128,7 @@ check_one_of_field(EaManifest *m, EaDeclField *field)
 									 psprintf("%s_%s_id",
 											  ea_names_snake(field->name),
 											  ea_names_snake(target->name))));
-		target->references = lappend(target->references, field);
+		note_reference(field, target);
 		check_cascade(m, field, target);
 	}
 	if (one_of->members != NIL)
@@ -209,7 +217,7 @@ settle_relation(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 		 */
 		if (field->system && m->service.distribution == 0)
 			return;
-		target->references = lappend(target->references, field);
+		note_reference(field, target);
 		if (field->system)
 			return;
 		check_on_delete(m, field);

@@ -257,14 +257,73 @@ may_write(Oid relid, Oid role)
 								  ACLMASK_ANY) == ACLCHECK_OK;
 }
 
+bool
+ea_application_is_kind(char relkind, bool view)
+{
+	switch (relkind)
+	{
+		case RELKIND_VIEW:
+		case RELKIND_MATVIEW:
+		case RELKIND_FOREIGN_TABLE:
+			return view;
+		default:
+			return !view && (relkind == RELKIND_RELATION ||
+							 relkind == RELKIND_PARTITIONED_TABLE);
+	}
+}
+
+/*
+ * Rows that are written to a table with partitions are written to these, and
+ * so is what others have put on them.
+ */
+static List *
+partition_faults(Relation rel, Oid owner, List *faults)
+{
+	ListCell   *lc;
+
+	if (rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+		return faults;
+	foreach(lc, find_all_inheritors(RelationGetRelid(rel), NoLock, NULL))
+	{
+		Oid			relid = lfirst_oid(lc);
+		Oid			own = ea_owner_of_table(relid);
+		char		kind = get_rel_relkind(relid);
+
+		CHECK_FOR_INTERRUPTS();
+		if (relid == RelationGetRelid(rel) || !OidIsValid(own))
+			continue;
+		ea_held_watch(AUTHOID, own);
+		if (!superuser_arg(own) && own != owner)
+			faults = lappend(faults,
+							 psprintf("its partition %s belongs to %s",
+									  get_rel_name(relid),
+									  GetUserNameFromId(own, true)));
+		if (may_write(relid, get_role_oid(EA_OWNER, false)))
+			faults = lappend(faults,
+							 psprintf(EA_OWNER " may write its partition %s",
+									  get_rel_name(relid)));
+		if ((kind != RELKIND_RELATION && kind != RELKIND_PARTITIONED_TABLE) ||
+			get_rel_persistence(relid) != RELPERSISTENCE_PERMANENT)
+			faults = lappend(faults,
+							 psprintf("its partition %s is no ordinary table",
+									  get_rel_name(relid)));
+	}
+	return faults;
+}
+
 List *
 ea_application_table_faults(Relation rel, Oid role, Oid owner,
-							bool may_hide)
+							bool view, bool may_hide)
 {
 	Oid			relid = RelationGetRelid(rel);
 	Oid			own = rel->rd_rel->relowner;
 	List	   *faults = NIL;
 
+	if (!ea_application_is_kind(rel->rd_rel->relkind, view))
+		faults = lappend(faults, view ? "it is no view by now" :
+						 "it is no table by now");
+	else if (rel->rd_rel->relispartition)
+		faults = lappend(faults, "it is a partition of another table by now");
 	ea_held_watch(AUTHOID, own);
 	ea_held_watch(AUTHOID, role);
 	if (!superuser_arg(own) && own != owner)
@@ -281,26 +340,27 @@ ea_application_table_faults(Relation rel, Oid role, Oid owner,
 						 psprintf("row-level security binds %s, so not all "
 								  "rows would be seen",
 								  GetUserNameFromId(role, true)));
-	if (rel->rd_rules != NULL)
+	if (!view && rel->rd_rules != NULL)
 		faults = lappend(faults, "rewrite rules change what the service's "
 						 "statements do");
-	if (rel->rd_rel->relhassubclass &&
+	if (rel->rd_rel->relkind == RELKIND_RELATION &&
+		rel->rd_rel->relhassubclass &&
 		find_inheritance_children(relid, NoLock) != NIL)
 		faults = lappend(faults, "another table inherits from it, whose rows "
 						 "would be among its own");
-	return faults;
+	return partition_faults(rel, owner, faults);
 }
 
 void
-ea_application_check_table(EaCatalog *catalog, Relation rel, bool may_hide)
+ea_application_check_table(const EaEntity *entity, Relation rel)
 {
-	const EaApplicationModel *model = catalog->application;
+	const EaApplicationModel *model = entity->catalog->application;
 	List	   *faults;
 
 	if (model == NULL)
 		elog(ERROR, "a table of an application without one");
 	faults = ea_application_table_faults(rel, model->role_oid, model->owner,
-										 may_hide);
+										 entity->view, entity->row_security);
 	if (rel->rd_rel->relowner == get_role_oid(EA_OWNER, false))
 		faults = list_make1("it belongs to " EA_OWNER " by now, and to no "
 							"application");

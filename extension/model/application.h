@@ -39,16 +39,18 @@ extern void ea_application_read(EaCatalog *catalog);
 /* As its statements are run for a request; never NULL if there is one. */
 extern const EaApplication *ea_application_of(EaRequest *req);
 
+/* A relation is what a view, or else a table, may be. */
+extern bool ea_application_is_kind(char relkind, bool view);
+
 /*
  * All faults of a table as one of the application's (char *), by how it is
- * now: its owner, rights of entityapi_owner on it, row-level security unless
- * that may be, rules.
+ * now: what it is, its owner, rights of entityapi_owner on it, row-level
+ * security unless that may be, rules.
  */
 extern List *ea_application_table_faults(Relation rel, Oid role, Oid owner,
-										 bool may_hide);
+										 bool view, bool may_hide);
 
 /* An error if there is any. */
-extern void ea_application_check_table(EaCatalog *catalog, Relation rel,
-									   bool may_hide);
+extern void ea_application_check_table(const EaEntity *entity, Relation rel);
 
 #endif							/* EA_APPLICATION_H */

@@ -496,6 +496,7 @@ ea_catalog_load_entity(EaCatalog *catalog, const char *definition)
 	entity->accounts = ea_jsonread_bool(json, "accounts", false);
 	entity->alone = ea_jsonread_bool(json, "alone", false);
 	entity->of_application = ea_jsonread_bool(json, "application", false);
+	entity->view = ea_jsonread_bool(json, "view", false);
 	entity->row_security = ea_jsonread_bool(json, "rowSecurity", false);
 	entity->trigger_messages = ea_jsonread_bool(json, "triggerMessages",
 												false);

@@ -228,6 +228,7 @@ struct EaEntity
 								 * columns, triggers and writers of its own */
 	bool		alone;			/* nobody else writes to an existing table */
 	bool		of_application; /* whose table is another role's */
+	bool		view;			/* which is only read, and has no key */
 	bool		row_security;	/* which row-level security may bind */
 	bool		adapts;			/* it has a field that is adapted, */
 	bool		defaults;		/* or that is defaulted, */

@@ -48,6 +48,18 @@ ea_host_is_ours(const char *schema, const char *table)
 	return ours;
 }
 
+bool
+ea_host_is_view(const char *schema, const char *table)
+{
+	Oid			namespace = get_namespace_oid(schema, true);
+	Oid			relid = OidIsValid(namespace) ?
+	get_relname_relid(table, namespace) : InvalidOid;
+	char		kind = OidIsValid(relid) ? get_rel_relkind(relid) : '\0';
+
+	return kind == RELKIND_VIEW || kind == RELKIND_MATVIEW ||
+		kind == RELKIND_FOREIGN_TABLE;
+}
+
 /* The types of keys, of which model/id.c says the rest. */
 static const struct
 {

@@ -45,6 +45,9 @@ extern void ea_host_jsonb_write(StringInfo buf, Datum value);
  */
 extern bool ea_host_is_ours(const char *schema, const char *table);
 
+/* It is a view, a materialized view or a foreign table. */
+extern bool ea_host_is_view(const char *schema, const char *table);
+
 /* A column that is there, as tables of others have them. */
 typedef struct EaHostColumn
 {

@@ -348,6 +348,11 @@ add_predicates(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op)
 	}
 	else
 		ea_sqlbuf_add(b, "true");
+
+	/* what has no key is no resource */
+	if (entity->view)
+		ea_sqlbuf_addf(b, " AND t%d.%s IS NOT NULL", alias,
+					   entity->id_column);
 	if (entity->soft_delete && !b->deleted_too)
 		add_shown(b, entity, alias);
 	if (op == EA_OP_DELETE)
@@ -394,7 +399,8 @@ ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
 	EaCountKey	all[EA_COUNT_MAX_KEYS];
 	int			n = 0;
 
-	if (nkeys >= EA_COUNT_MAX_KEYS || ea_sqlbuf_hides_rows(req, entity))
+	if (nkeys >= EA_COUNT_MAX_KEYS || entity->view ||
+		ea_sqlbuf_hides_rows(req, entity))
 		return false;
 	if (entity->of_application)
 		held.application = ea_application_of(req);

@@ -26,7 +26,8 @@ typedef struct Wanted
 	const char *column;
 	const char *whose;			/* entity */
 	Oid			type;
-	bool		not_null;
+	bool		not_null;		/* which a view cannot tell */
+	bool		view;
 	const EaField *field;		/* that limits its values, or NULL */
 	bool		is_id;			/* equal values have equal bytes */
 } Wanted;
@@ -70,7 +71,7 @@ is_as_wanted(Form_pg_attribute att, const Wanted *wanted)
 
 	return (type == wanted->type ||
 			(type == VARCHAROID && wanted->type == TEXTOID)) &&
-		(att->attnotnull || !wanted->not_null) &&
+		(att->attnotnull || !wanted->not_null || wanted->view) &&
 		(!wanted->is_id || !OidIsValid(att->attcollation) ||
 		 get_collation_isdeterministic(att->attcollation)) &&
 		holds_values(wanted->field, type, typmod);
@@ -127,7 +128,7 @@ system_columns_fault(const EaEntity *entity, TupleDesc desc)
 	{
 		const Wanted wanted = {
 			entity->table, columns[i].column, entity->name, columns[i].type,
-			columns[i].not_null, NULL, i == 0
+			columns[i].not_null, entity->view, NULL, i == 0
 		};
 
 		if (wanted.column != NULL)
@@ -166,7 +167,8 @@ join_fault(const EaField *field, TupleDesc desc)
 		field->entity->tenant_scoped ? "tenant_id" : NULL
 	};
 	Wanted		wanted = {
-		field->join_table, NULL, field->entity->name, UUIDOID, true, NULL
+		field->join_table, NULL, field->entity->name, UUIDOID, true, false,
+		NULL
 	};
 	const char *why = NULL;
 
@@ -251,8 +253,7 @@ ea_table_check(EaCatalog *catalog, Relation rel)
 		elog(ERROR, "a statement over the table %s, which is no entity's",
 			 table);
 	if (of_application != NULL)
-		ea_application_check_table(catalog, rel,
-								   of_application->row_security);
+		ea_application_check_table(of_application, rel);
 	else
 		ea_table_owners_check(rel);
 }

@@ -16,6 +16,8 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/namespace.h"
+#include "catalog/partition.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
@@ -205,6 +207,90 @@ table_of(const EaEntity *entity)
 }
 
 static bool
+is_table_of(const EaEntity *entity, const ErrorData *edata)
+{
+	return edata->schema_name != NULL && edata->table_name != NULL &&
+		strcmp(edata->schema_name, entity->schema_name) == 0 &&
+		strcmp(edata->table_name, entity->table_name) == 0;
+}
+
+/* -------- of a partition -------- */
+
+/*
+ * The name of the parent's constraint or index that one of the partition comes
+ * of; NULL if it is the partition's alone.
+ */
+static char *
+name_above(Oid relid, Oid parent, char *name)
+{
+	Oid			constraint = get_relation_constraint_oid(relid, name, true);
+	Oid			index = get_relname_relid(name, get_rel_namespace(relid));
+	HeapTuple	tuple = OidIsValid(constraint) ?
+	SearchSysCache1(CONSTROID, ObjectIdGetDatum(constraint)) : NULL;
+	Oid			above = InvalidOid;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		above = ((Form_pg_constraint) GETSTRUCT(tuple))->conparentid;
+		ReleaseSysCache(tuple);
+	}
+	if (OidIsValid(above))
+		return get_constraint_name(above);
+	if (OidIsValid(index) && get_rel_relispartition(index))
+		return get_rel_name(get_partition_parent(index, true));
+
+	/* checks have the same name */
+	return OidIsValid(get_relation_constraint_oid(parent, name, true)) ?
+		name : NULL;
+}
+
+/*
+ * The error as one of the table that the statement named: PostgreSQL tells of
+ * the partition, by the names that this has.
+ */
+static const ErrorData *
+tell_of_root(const ErrorData *edata, ErrorData *copy)
+{
+	Oid			relid = relation_of(edata);
+
+	if (!OidIsValid(relid) || !get_rel_relispartition(relid) ||
+		get_rel_relkind(relid) == RELKIND_INDEX)
+		return edata;
+	*copy = *edata;
+	while (get_rel_relispartition(relid))
+	{
+		Oid			parent = get_partition_parent(relid, true);
+
+		CHECK_FOR_INTERRUPTS();
+		if (!OidIsValid(parent))
+			return edata;
+		if (copy->constraint_name != NULL)
+			copy->constraint_name = name_above(relid, parent,
+											   copy->constraint_name);
+		relid = parent;
+	}
+	copy->table_name = get_rel_name(relid);
+	copy->schema_name = get_namespace_name(get_rel_namespace(relid));
+	return copy->table_name == NULL || copy->schema_name == NULL ? edata :
+		copy;
+}
+
+bool
+ea_violation_no_partition(EaRequest *req, const ErrorData *edata)
+{
+	const EaEntity *entity = req->writing.entity;
+	Oid			relid = relation_of(edata);
+	ErrorData	copy;
+
+	return entity != NULL && entity->of_application &&
+		edata->sqlerrcode == ERRCODE_CHECK_VIOLATION &&
+		edata->constraint_name == NULL && OidIsValid(relid) &&
+		get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE &&
+		!ea_raised_by_trigger(req, edata) &&
+		is_table_of(entity, tell_of_root(edata, &copy));
+}
+
+static bool
 is_declared(EaEntity *entity, const ErrorData *edata, EaViolation *found)
 {
 	for (int i = 0; i < entity->nconstraints; i++)
@@ -306,14 +392,6 @@ find_domain(EaEntity *entity, const ErrorData *edata, EaViolation *found)
 }
 
 static bool
-is_table_of(const EaEntity *entity, const ErrorData *edata)
-{
-	return edata->schema_name != NULL && edata->table_name != NULL &&
-		strcmp(edata->schema_name, entity->schema_name) == 0 &&
-		strcmp(edata->table_name, entity->table_name) == 0;
-}
-
-static bool
 find_of_entity(const EaWriting *w, const ErrorData *edata, bool by_trigger,
 			   EaViolation *found)
 {
@@ -374,7 +452,9 @@ void
 ea_violation_find(EaRequest *req, const ErrorData *edata, EaViolation *found)
 {
 	EaWriting  *w = &req->writing;
+	ErrorData	copy;
 
+	edata = tell_of_root(edata, &copy);
 	memset(found, 0, sizeof(*found));
 	if (ea_distributed())
 		find_on_shard(w, edata, found);

@@ -35,6 +35,9 @@ extern void ea_violation_find_index(EaRequest *req, const ErrorData *edata,
  * The field of a column that the message says is generated; NULL if it is none
  * of the entity's table.
  */
+/* No partition of the table that is written takes the row. */
+extern bool ea_violation_no_partition(EaRequest *req, const ErrorData *edata);
+
 extern EaField *ea_violation_unwritable(EaRequest *req,
 										const ErrorData *edata);
 

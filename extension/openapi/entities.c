@@ -502,7 +502,7 @@ ea_openapi_entities(EaApi *api)
 		write_resource(api, item);
 		write_answer(api, entity, false);
 		write_answer(api, entity, true);
-		if (!entity->accounts)
+		if (!entity->accounts && !entity->view)
 		{
 			write_input(api, item, FOR_CREATE);
 			write_input(api, item, FOR_UPDATE);

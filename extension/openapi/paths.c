@@ -67,7 +67,7 @@ is_offered(const EaRoute *route, EaEntity *entity, EaField *field)
 	if (field != NULL && route->operation == EA_OP_UPDATE &&
 		!ea_openapi_may_change(field))
 		return false;
-	return entity == NULL || !entity->accounts ||
+	return entity == NULL || !(entity->accounts || entity->view) ||
 		route->operation == EA_OP_READ;
 }
 

@@ -264,7 +264,10 @@ page_row(void *arg, TupleTableSlot *slot)
 	EaCursor	cursor;
 
 	if (page->n++ >= page->query->page_size)
+	{
+		ea_document_row_beyond(page->sink.doc, page->source->entity, slot);
 		return;
+	}
 	ea_document_row(&page->sink, slot);
 	if (page->n > 1 && page->n < page->query->page_size)
 		return;

@@ -46,6 +46,7 @@ typedef struct EaResource
 	int			start;			/* attributes: [start, end) of doc->text */
 	int			end;
 	int			visit;			/* the last include step that began here */
+	int			statement;		/* the last one that included it */
 	EaLinkage  *linkage;		/* one for each of shape->rels */
 } EaResource;
 
@@ -78,6 +79,7 @@ struct EaDocument
 	bool		all_linkage;	/* max_linkage does not hold */
 	bool		is_list;		/* of resources, not of one */
 	int			visits;			/* include steps gone so far */
+	int			statements;		/* and statements run for them */
 
 	/*
 	 * The one primary resource was made by this request: the fields (by their

@@ -281,6 +281,58 @@ ea_document_row(void *arg, TupleTableSlot *slot)
 	add_resource(sink->doc, sink->shape, &sink->doc->primary, slot);
 }
 
+/* -------- views -------- */
+
+void
+ea_document_twice(const EaEntity *entity, const EaId *id)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("the view %s has several rows of one id: entity \"%s\", "
+					"id %s", entity->table, entity->name,
+					ea_id_text(&entity->key, id)),
+			 errhint("Let \"key\" name a column whose values differ.")));
+}
+
+void
+ea_document_check_ids(EaDocument *doc)
+{
+	const EaEntity *entity;
+	EaIds		ids = {NULL, 0, doc->primary.n};
+
+	if (doc->primary.n < 2)
+		return;
+	entity = doc->primary.items[0]->shape->entity;
+	if (!entity->view)
+		return;
+	ids.key = &entity->key;
+	ids.items = palloc(ids.max * sizeof(EaId));
+	for (int i = 0; i < doc->primary.n; i++)
+		ids.items[ids.n++] = doc->primary.items[i]->id;
+	ea_id_sort(&ids);
+	for (int i = 1; i < ids.n; i++)
+	{
+		if (ea_id_compare(&ids.items[i - 1], &ids.items[i]) == 0)
+			ea_document_twice(entity, &ids.items[i]);
+	}
+}
+
+void
+ea_document_row_beyond(EaDocument *doc, EaEntity *entity,
+					   TupleTableSlot *slot)
+{
+	EaId		id;
+
+	if (!entity->view)
+		return;
+	ea_id_take(doc->req, &entity->key, slot->tts_values[0], &id);
+	for (int i = 0; i < doc->primary.n; i++)
+	{
+		if (ea_id_compare(&doc->primary.items[i]->id, &id) == 0)
+			ea_document_twice(entity, &id);
+	}
+}
+
 /* Included resources of one answer are bounded by a setting. */
 EaResource *
 ea_document_include_row(EaDocument *doc, EaShape *shape, EaResourceList *fresh,
@@ -292,12 +344,18 @@ ea_document_include_row(EaDocument *doc, EaShape *shape, EaResourceList *fresh,
 	ea_id_take(doc->req, &shape->entity->key, slot->tts_values[0], &id);
 	resource = ea_document_known(doc, shape->entity, &id);
 	if (resource != NULL)
+	{
+		if (shape->entity->view && resource->statement == doc->statements)
+			ea_document_twice(shape->entity, &id);
+		resource->statement = doc->statements;
 		return resource;
+	}
 	if (doc->included.n >= ea_guc_max_included)
 		ea_errors_throw(doc->req, EA_ERR_INVALID_INCLUDE, EA_AT_PARAMETER,
 						"include", "More than %d resources would be included.",
 						ea_guc_max_included);
 	resource = add_resource(doc, shape, &doc->included, slot);
+	resource->statement = doc->statements;
 	remember_resource(doc, resource);
 	*EA_GROW(fresh) = resource;
 	return resource;

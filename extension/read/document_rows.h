@@ -31,6 +31,17 @@ extern EaResource *ea_document_include_row(EaDocument *doc, EaShape *shape,
 										   EaResourceList *fresh,
 										   TupleTableSlot *slot);
 
+/* An error if two rows of a view, of those that are known, have one id. */
+extern void ea_document_check_ids(EaDocument *doc);
+
+/* The same for a row behind those of a page. */
+extern void ea_document_row_beyond(EaDocument *doc, EaEntity *entity,
+								   TupleTableSlot *slot);
+
+/* Not known to be of one row: the view has another one. */
+extern EA_NORETURN void ea_document_twice(const EaEntity *entity,
+										  const EaId *id);
+
 /* Count a target, and show it while there are less than so many. */
 extern void ea_document_add_target(EaLinkage *linkage, int member,
 								   const EaId *id, int keep);

@@ -135,6 +135,7 @@ fetch_wanted(EaDocument *doc, Wanted *wanted, EaResourceList *fresh)
 	/* the first row that is too many refuses the request */
 	if (wanted->ids.n > ea_guc_max_included)
 		ea_sqlbuf_limit(&b, ea_guc_max_included + 1);
+	doc->statements++;
 	ea_sqlbuf_run(&b, doc->mode, true, included_row, &sink);
 }
 
@@ -196,10 +197,8 @@ is_complete(EaDocument *doc)
 				return false;
 			for (int m = 0; m < field->nmembers; m++)
 			{
-				EaEntity   *target = ea_catalog_target(field, m);
-
-				if (ea_catalog_is_loose(field, target) ||
-					ea_sqlbuf_hides_rows(doc->req, target))
+				if (ea_linkage_may_lead_nowhere(doc, field,
+												ea_catalog_target(field, m)))
 					return false;
 			}
 		}
@@ -214,6 +213,8 @@ ea_document_complete(EaDocument *doc)
 	EaVisit	   *visits = palloc0(sizeof(EaVisit));
 	int			nvisits = 1;
 
+	if (doc->primary.n > 1)
+		ea_document_check_ids(doc);
 	if (is_complete(doc))
 		return;
 	ea_document_know(doc);

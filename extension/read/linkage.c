@@ -19,6 +19,7 @@ typedef struct LinkageSink
 	int			near;			/* column with the id of the near side */
 	int			far;
 	bool		bounded;		/* no more is read than is shown */
+	const EaEntity *view;		/* the target, if it is one */
 	const EaIdKey *near_key;
 	const EaIdKey *far_key;
 } LinkageSink;
@@ -39,6 +40,9 @@ linkage_row(void *arg, TupleTableSlot *slot)
 		return;
 	linkage = &near->linkage[sink->rel];
 	ea_id_take(req, sink->far_key, slot->tts_values[sink->far], &id);
+	if (sink->view != NULL && linkage->n > 0 &&
+		ea_id_compare(&linkage->items[linkage->n - 1].id, &id) == 0)
+		ea_document_twice(sink->view, &id);
 	ea_document_add_target(linkage, 0, &id,
 						   sink->shape->rels[sink->rel].followed ||
 						   sink->doc->all_linkage
@@ -147,6 +151,7 @@ fetch_links(LinkageSink *sink, const EaIds *ids)
 	}
 	if (sink->bounded)
 		ea_sqlbuf_limit(&b, ea_guc_max_linkage + 1);
+	sink->doc->statements++;
 	ea_sqlbuf_run(&b, sink->doc->mode, true, linkage_row, sink);
 }
 
@@ -194,9 +199,18 @@ mark_followed(EaVisit *visits, int nvisits, EaShape *shape, int rel)
 	return any;
 }
 
+/* No foreign key binds rows of a view, nor made ones to an application's. */
+bool
+ea_linkage_may_lead_nowhere(EaDocument *doc, const EaField *field,
+							EaEntity *target)
+{
+	return field->entity->view || ea_catalog_is_loose(field, target) ||
+		ea_sqlbuf_hides_rows(doc->req, target);
+}
+
 /*
- * A to-one that points at a row the caller may not see is shown as empty, and
- * so is one whose target others have deleted.
+ * A to-one that points at a row that is not there, or that the caller may not
+ * see, is shown as empty.
  */
 static void
 hide_invisible(EaDocument *doc, EaShape *shape, int rel, int member,
@@ -208,8 +222,7 @@ hide_invisible(EaDocument *doc, EaShape *shape, int rel, int member,
 	EaSqlBuf	b;
 	int			alias;
 
-	if (!ea_catalog_is_loose(shape->rels[rel].field, target) &&
-		!ea_sqlbuf_hides_rows(doc->req, target))
+	if (!ea_linkage_may_lead_nowhere(doc, shape->rels[rel].field, target))
 		return;
 	ids.items = palloc(Max(fresh->n, 1) * sizeof(EaId));
 	for (int i = 0; i < fresh->n; i++)
@@ -280,6 +293,8 @@ ea_document_fetch_linkage(EaDocument *doc, EaShape *shape,
 			sink.target = ea_shape_find(doc, ea_catalog_target(field, 0));
 		sink.near_key = &field->members[0].key;
 		sink.far_key = &ea_catalog_target(field, 0)->key;
+		sink.view = ea_catalog_target(field, 0)->view ?
+			ea_catalog_target(field, 0) : NULL;
 		fetch_links(&sink, &ids);
 		if (sink.bounded)
 			count_links(&sink,

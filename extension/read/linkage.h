@@ -22,4 +22,8 @@ extern void ea_document_fetch_linkage(EaDocument *doc, EaShape *shape,
 									  EaResourceList *level, EaVisit *visits,
 									  int nvisits, EaResourceList *fresh);
 
+/* What the column of a to-one has may be no resource of the target. */
+extern bool ea_linkage_may_lead_nowhere(EaDocument *doc, const EaField *field,
+										EaEntity *target);
+
 #endif							/* EA_LINKAGE_H */

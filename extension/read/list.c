@@ -43,6 +43,8 @@ page_row(void *arg, TupleTableSlot *slot)
 
 	if (page->n++ < page->size)
 		ea_document_row(&page->sink, slot);
+	else
+		ea_document_row_beyond(page->sink.doc, page->sink.shape->entity, slot);
 }
 
 void
@@ -79,9 +81,11 @@ ea_list_page(EaRequest *req, EaQuery *query, const EaListSource *source,
 
 	/*
 	 * The page size is few different numbers and the planner must know it;
-	 * the offset is many.  Without totals a row more tells of a next page.
+	 * the offset is many.  Without totals a row more tells of a next page; in
+	 * a view it may have the id of the last one.
 	 */
-	ea_sqlbuf_limit(&b, query->page_size + (query->totals ? 0 : 1));
+	ea_sqlbuf_limit(&b, query->page_size +
+					(query->totals && !source->entity->view ? 0 : 1));
 	if (query->page_number > 1)
 	{
 		ea_sqlbuf_add(&b, " OFFSET ");

@@ -35,6 +35,8 @@ ea_resource_row(EaRowSink *sink, const EaId *id, EaExecMode mode)
 		ea_sqlbuf_keep_by_id(&b, shape->entity, shape->by_id);
 	}
 	ea_sqlbuf_run(&b, mode, true, ea_document_row, sink);
+	if (shape->entity->view)
+		ea_document_check_ids(sink->doc);
 }
 
 /* The caller may have the resource, and be told so by its version. */

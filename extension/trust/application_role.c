@@ -200,6 +200,12 @@ ea_application_note_others(void)
 	others_wrote = true;
 }
 
+void
+ea_application_note_code(const EaApplication *application)
+{
+	wrote = application;
+}
+
 static void
 run_all(void)
 {

@@ -77,6 +77,9 @@ extern void ea_application_write(const EaApplication *application);
 /* Code of others, on tables of the service, may have let something wait. */
 extern void ea_application_note_others(void);
 
+/* Code of it ran, which may have left something as if it were a write. */
+extern void ea_application_note_code(const EaApplication *application);
+
 /*
  * Run what its constraints let wait, as the role: before code of others runs,
  * all but foreign keys; at the end of a request, all.

@@ -36,6 +36,13 @@ ea_host_is_ours(const char *schema, const char *table)
 	return false;
 }
 
+/* Nor what it is. */
+bool
+ea_host_is_view(const char *schema, const char *table)
+{
+	return false;
+}
+
 /* So is how its columns are. */
 bool
 ea_host_column(const char *schema, const char *table, const char *column,

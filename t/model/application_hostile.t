@@ -540,6 +540,7 @@ attack 'refused to apply' => sub {
 		set role shop_app;
 		create view shop.view as select id, what as name from shop.now;
 		create table shop.parted (id uuid primary key, name text) partition by hash (id);
+		create table shop.part partition of shop.parted for values with (modulus 1, remainder 0);
 		create table shop.parent (id uuid primary key default gen_random_uuid(), name text);
 		create table shop.child () inherits (shop.parent);
 		create table shop.one (id uuid primary key default gen_random_uuid(), name text, tag_id uuid, item_id uuid references shop.item deferrable);
@@ -547,7 +548,7 @@ attack 'refused to apply' => sub {
 		create table shop.users (id uuid primary key default gen_random_uuid(), username text not null unique, display_name text, email text, kind text, status text, created_at timestamptz, updated_at timestamptz);
 		SQL
 	refused_to_apply('a table of another one', qr/it belongs to rival/, Other => [ Entity => Other => { table => 'shop.rivals', %fields } ]);
-	refused_to_apply("$_ for a table", qr/$_/, Other => [ Entity => Other => { table => "shop.$_", %fields } ]) for qw(view parted parent child unlogged);
+	refused_to_apply("$_ for a table", qr/$_/, Other => [ Entity => Other => { table => "shop.$_", %fields } ]) for qw(view part parent child unlogged);
 	refused_to_apply('a table that is not there', qr/nothing/, Other => [ Entity => Other => { table => 'shop.nothing', %fields } ]);
 	refused_to_apply('a table of the system', qr/are not served/, Other => [ Entity => Other => { table => 'pg_catalog.pg_class', %fields } ]);
 	refused_to_apply('a table of the extension', qr/are not served/, Other => [ Entity => Other => { table => 'entityapi.account', %fields } ]);
