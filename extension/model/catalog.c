@@ -257,6 +257,13 @@ ea_catalog_acquire(void)
 }
 
 void
+ea_catalog_forget(EaCatalog *catalog)
+{
+	catalog->state = MemoryContextStrdup(catalog->mcxt, "forgotten");
+	current_generation = ea_invalidate_generation() - 1;
+}
+
+void
 ea_catalog_stats(int64 *hit_count, int64 *load_count)
 {
 	*hit_count = hits;

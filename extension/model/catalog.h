@@ -77,6 +77,9 @@ struct EaCatalog
 extern EaCatalog *ea_catalog_acquire(void);
 extern void ea_catalog_release(EaCatalog *catalog);
 
+/* It is not as it was loaded: the next request loads it anew. */
+extern void ea_catalog_forget(EaCatalog *catalog);
+
 /* How often this backend found it loaded, and had to load it. */
 extern void ea_catalog_stats(int64 *hit_count, int64 *load_count);
 

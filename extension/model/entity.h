@@ -87,7 +87,9 @@ typedef struct EaColumn
 	char	   *name;			/* quoted */
 	Oid			type;			/* of its values here, */
 	Oid			array_type;
-	Oid			held;			/* and in the table */
+	Oid			held;			/* and in the table, */
+	const char *held_schema;	/* where it was found by these names, else */
+	const char *held_type;		/* NULL */
 
 	/* of values that do not cross as they are; else NULL */
 	const char *input;			/* the type that a text is cast to */

@@ -133,6 +133,21 @@ can_of(const EaColumn *column)
 
 /* -------- loading -------- */
 
+static Oid
+type_named(const char *schema, const char *type)
+{
+	return GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
+						   CStringGetDatum(type),
+						   ObjectIdGetDatum(get_namespace_oid(schema, true)));
+}
+
+bool
+ea_held_column_is_moved(const EaColumn *column)
+{
+	return column->held_type != NULL &&
+		type_named(column->held_schema, column->held_type) != column->held;
+}
+
 void
 ea_held_column_load(EaField *field, const char *schema, const char *type)
 {
@@ -144,9 +159,9 @@ ea_held_column_load(EaField *field, const char *schema, const char *type)
 
 	*own = *field->type;
 	field->type = field->shown = own;
-	column->held = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
-								   CStringGetDatum(type),
-								   ObjectIdGetDatum(namespace));
+	column->held = type_named(schema, type);
+	column->held_schema = pstrdup(schema);
+	column->held_type = pstrdup(type);
 	column->after = ")";
 	if (own->crosses == EA_CROSSES_AS_JSON)
 	{

@@ -16,6 +16,12 @@ extern void ea_held_column_load(EaField *field, const char *schema,
 								const char *type);
 
 /*
+ * Is another type called so by now, or none?  An application makes a type anew
+ * under the name of the old one, or gives it another.
+ */
+extern bool ea_held_column_is_moved(const EaColumn *column);
+
+/*
  * Whether the column's type takes a text: a label that an enumeration has, or
  * what its input function takes, which runs as the role of the application.
  * Else why not; PostgreSQL's words go to the log.  Other fields take all.

@@ -10,12 +10,15 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 #include "cluster/distributed.h"
 #include "cluster/shards.h"
 #include "engine/exec.h"
+#include "engine/held.h"
 #include "model/application.h"
+#include "model/held_column.h"
 #include "model/table_check.h"
 #include "model/table_owners.h"
 
@@ -77,6 +80,19 @@ is_as_wanted(Form_pg_attribute att, const Wanted *wanted)
 		holds_values(wanted->field, type, typmod);
 }
 
+/* By its name, where there is no such type any more. */
+static const char *
+type_of(const Wanted *wanted)
+{
+	const EaColumn *column = wanted->field ? &wanted->field->columns[0] : NULL;
+
+	if (column != NULL && column->held_type != NULL &&
+		!SearchSysCacheExists1(TYPEOID, ObjectIdGetDatum(wanted->type)))
+		return quote_qualified_identifier(column->held_schema,
+										  column->held_type);
+	return format_type_be(wanted->type);
+}
+
 /* The fault of a column in words, or NULL. */
 static const char *
 column_fault(TupleDesc desc, const Wanted *wanted)
@@ -98,7 +114,7 @@ column_fault(TupleDesc desc, const Wanted *wanted)
 	is_text = wanted->is_id && OidIsValid(get_typcollation(wanted->type));
 	return psprintf("column %s of table %s is not what entity \"%s\" needs: "
 					"%s%s%s", wanted->column, wanted->table, wanted->whose,
-					format_type_be(wanted->type),
+					type_of(wanted),
 					wanted->not_null ? " not null" : "", is_text ?
 					", without a nondeterministic collation" : "");
 }
@@ -194,15 +210,39 @@ require_none(const char *fault)
 						 "it was.")));
 }
 
+/*
+ * Types of the application stay those that the declarations were loaded with,
+ * or these are loaded anew.
+ */
+static void
+follow_types(EaCatalog *catalog, const EaEntity *entity)
+{
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		const EaField *field = &entity->fields[i];
+		const EaColumn *column = &field->columns[0];
+
+		if (field->kind != EA_ATTRIBUTE || column->held_type == NULL)
+			continue;
+		if (ea_held_column_is_moved(column))
+		{
+			ea_catalog_forget(catalog);
+			ea_held_throw();
+		}
+		ea_held_watch(TYPEOID, column->held);
+	}
+}
+
 /* Compare the table with an entity, if it is one of its tables. */
 static bool
-check_against(const EaEntity *entity, const char *table, TupleDesc desc,
-			  const EaEntity **of_application)
+check_against(EaCatalog *catalog, const EaEntity *entity, const char *table,
+			  TupleDesc desc, const EaEntity **of_application)
 {
 	bool		known = strcmp(entity->table, table) == 0;
 
 	if (known)
 	{
+		follow_types(catalog, entity);
 		require_none(ea_table_check_fault(entity, desc));
 		if (entity->of_application)
 			*of_application = entity;
@@ -247,8 +287,8 @@ ea_table_check(EaCatalog *catalog, Relation rel)
 	ListCell   *lc;
 
 	foreach(lc, ea_catalog_loaded(catalog))
-		known |= check_against(lfirst(lc), table, RelationGetDescr(rel),
-							   &of_application);
+		known |= check_against(catalog, lfirst(lc), table,
+							   RelationGetDescr(rel), &of_application);
 	if (!known)
 		elog(ERROR, "a statement over the table %s, which is no entity's",
 			 table);

@@ -31,6 +31,9 @@ set role shop_app;
 create table shop.book (id uuid primary key default gen_random_uuid(), title text not null, pages integer not null, state text default 'new');
 create table shop.note (id uuid primary key default gen_random_uuid(), words text);
 insert into shop.book (title, pages) values ('Emma', 474);
+create type shop.sort as enum ('paper', 'audio');
+create table shop.item (id uuid primary key default gen_random_uuid(), sort shop.sort not null default 'audio');
+insert into shop.item default values;
 set role entityapi_owner;
 create table ours.shelf (id uuid primary key default gen_random_uuid(), place text not null, room integer);
 insert into ours.shelf (place, room) values ('left', 3);
@@ -50,6 +53,8 @@ my $shelf = sub { my (@fields) = @_;
 declared(Service => service => { tenancy => 'SINGLE', existing => { role => 'shop_app' } });
 declared(Roles => roles => { roles => { Reader => {} } });
 declared(Entity => Note => { table => 'shop.note', fields => { words => { type => 'text' } }, permissions => { Reader => ['read'] } });
+declared(Entity => Item => { table => 'shop.item', fields => { sort => { type => 'string', enum => 'database', required => $true } },
+	permissions => { Reader => ['read'] } });
 $book->('shop.book', %pages, %state);
 $shelf->(%room);
 $cluster->apply($folder);
@@ -99,6 +104,23 @@ subtest 'a table gets another name' => sub {
 	$book->('shop.volume', pageCount => { type => 'long', required => $true });
 	is($applied->(), '0 ', 'which the manifest says');
 	is_deeply($get->('books'), { title => 'Emma', pageCount => 474 }, 'served');
+};
+
+subtest 'an enumeration is made anew' => sub {
+	is_deeply($get->('items'), { sort => 'audio' }, 'served');
+	$migrated->(q{begin; alter type shop.sort rename to sort_old; create type shop.sort as enum ('audio', 'game');
+		alter table shop.item alter sort drop default, alter sort type shop.sort using sort::text::shop.sort; drop type shop.sort_old; commit});
+	is_deeply($get->('items'), { sort => 'audio' }, 'as its column is of the type of this name');
+	is($get->('items?filter=sort==game&page[totals]=true'), undef, 'by its labels');
+	is($get->('items?filter=sort==paper'), 400, 'no others');
+	is($differs->(), 0, 'without a difference');
+	$migrated->('alter type shop.sort rename to kind');
+	is($get->('items'), 500, 'not under another name');
+	like($cluster->psql('select message from entityapi.list_differences()'), qr/column sort of table shop\.item is not what entity "Item" needs: shop\.sort/,
+		'of which there is a line in the drift');
+	$migrated->('alter type shop.kind rename to sort');
+	is_deeply($get->('items'), { sort => 'audio' }, 'but under the old one');
+	is($differs->(), 0, 'without a difference');
 };
 
 subtest 'a table has a child, and has none any more' => sub {
