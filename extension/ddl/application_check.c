@@ -383,6 +383,7 @@ compare_opened(List *differences, EaDdlTable *table, Relation rel,
 	const EaApplicationModel *application = catalog->application;
 	EaEntity   *entity = ea_catalog_entity(catalog, table->entity);
 	const char *column = ea_table_check_fault(entity, RelationGetDescr(rel));
+	const char *key = ea_table_check_key_fault(entity, rel);
 	ListCell   *lc;
 
 	foreach(lc, ea_application_table_faults(rel, application->role_oid,
@@ -400,6 +401,8 @@ compare_opened(List *differences, EaDdlTable *table, Relation rel,
 							 psprintf("the table %s: %s", table->qualified,
 									  missing->message), missing->hint);
 	}
+	if (key != NULL)
+		differences = differ(differences, table, key, MEND);
 	return column == NULL ? differences :
 		differ(differences, table, column, MEND);
 }

@@ -5,7 +5,10 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/tupdesc.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -18,6 +21,7 @@
 #include "engine/exec.h"
 #include "engine/held.h"
 #include "model/application.h"
+#include "model/constraint_field.h"
 #include "model/held_column.h"
 #include "model/table_check.h"
 #include "model/table_owners.h"
@@ -174,6 +178,48 @@ ea_table_check_fault(const EaEntity *entity, TupleDesc desc)
 	return why;
 }
 
+/* While the index is there, an id is one row's. */
+static bool
+keeps_apart(EaEntity *entity, Oid relid, Oid index)
+{
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	Form_pg_index form;
+	bool		keeps;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_index) GETSTRUCT(tuple);
+	keeps = form->indisvalid && form->indimmediate &&
+		heap_attisnull(tuple, Anum_pg_index_indpred, NULL);
+	ReleaseSysCache(tuple);
+	return keeps && ea_constraint_is_of_id(entity, relid, InvalidOid, index);
+}
+
+const char *
+ea_table_check_key_fault(const EaEntity *entity, Relation rel)
+{
+	List	   *indexes;
+	ListCell   *lc;
+	bool		apart = false;
+
+	if (rel->rd_rel->relkind != RELKIND_RELATION &&
+		rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+		return NULL;
+	indexes = RelationGetIndexList(rel);
+	foreach(lc, indexes)
+	{
+		if (keeps_apart(unconstify(EaEntity *, entity), RelationGetRelid(rel),
+						lfirst_oid(lc)))
+			apart = true;
+	}
+	list_free(indexes);
+	return apart ? NULL :
+		psprintf("table %s has no primary key or immediate unique constraint "
+				 "on %s any more, so an id of entity \"%s\" may be that of "
+				 "several rows", entity->table, entity->id_column,
+				 entity->name);
+}
+
 /* The table of a many-to-many relationship. */
 static const char *
 join_fault(const EaField *field, TupleDesc desc)
@@ -236,8 +282,9 @@ follow_types(EaCatalog *catalog, const EaEntity *entity)
 /* Compare the table with an entity, if it is one of its tables. */
 static bool
 check_against(EaCatalog *catalog, const EaEntity *entity, const char *table,
-			  TupleDesc desc, const EaEntity **of_application)
+			  Relation rel, const EaEntity **of_application)
 {
+	TupleDesc	desc = RelationGetDescr(rel);
 	bool		known = strcmp(entity->table, table) == 0;
 
 	if (known)
@@ -245,7 +292,10 @@ check_against(EaCatalog *catalog, const EaEntity *entity, const char *table,
 		follow_types(catalog, entity);
 		require_none(ea_table_check_fault(entity, desc));
 		if (entity->of_application)
+		{
+			require_none(ea_table_check_key_fault(entity, rel));
 			*of_application = entity;
+		}
 	}
 	for (int i = 0; i < entity->nfields; i++)
 	{
@@ -287,8 +337,8 @@ ea_table_check(EaCatalog *catalog, Relation rel)
 	ListCell   *lc;
 
 	foreach(lc, ea_catalog_loaded(catalog))
-		known |= check_against(catalog, lfirst(lc), table,
-							   RelationGetDescr(rel), &of_application);
+		known |= check_against(catalog, lfirst(lc), table, rel,
+							   &of_application);
 	if (!known)
 		elog(ERROR, "a statement over the table %s, which is no entity's",
 			 table);

@@ -22,4 +22,8 @@ extern void ea_table_check(EaCatalog *catalog, Relation rel);
 extern const char *ea_table_check_fault(const EaEntity *entity,
 										TupleDesc desc);
 
+/* Nothing keeps two rows of an application's table from having one id. */
+extern const char *ea_table_check_key_fault(const EaEntity *entity,
+											Relation rel);
+
 #endif							/* EA_TABLE_CHECK_H */

@@ -120,6 +120,17 @@ subtest 'a key that gets a collation of which two spellings are equal' => sub {
 	is($ann->call(GET => '/words/Mixed')->{status}, 200, 'served again');
 };
 
+subtest 'a key that nothing keeps apart any more' => sub {
+	is($ann->call(GET => '/years/1900')->{status}, 200, 'one row');
+	$cluster->psql(q{alter table shop.year drop constraint year_pkey; insert into shop.year values (1900, 'again')});
+	is($ann->call($_->[0] => "/years$_->[1]", $_->[0] eq 'GET' ? () : doc(years => '1900', { note => 'which' }))->{status}, 500, "$_->[0] $_->[1]") for [ GET => '/1900' ], [ GET => '' ], [ PATCH => '/1900' ], [ POST => '' ];
+	is($cluster->psql(q{select count(*) from shop.year where note = 'which'}), 0, 'nothing is written');
+	like($cluster->psql('select message from entityapi.list_differences()'), qr/no primary key or immediate unique constraint on year/, 'and it is told');
+	$cluster->psql(q{delete from shop.year where note = 'again'; create unique index on shop.year (year)});
+	is($ann->call(GET => '/years/1900')->{status}, 200, 'served again');
+	is($cluster->psql('select count(*) from entityapi.list_differences()'), 0, 'as declared');
+};
+
 subtest 'ids in the API\'s description' => sub {
 	my $schemas = $ann->good(200, GET => '/openapi.json')->{json}{components}{schemas};
 	my ($pattern) = map { $_->{properties}{id}{pattern} // () } map { $schemas->{$_} } grep { /^Word/ } sort keys %$schemas;
