@@ -385,7 +385,9 @@ END
 $$;
 
 -- The one or the other by another session, as the caller has a transaction of
--- his own.
+-- his own.  Where it and requests wait for each other all the same, Citus ends
+-- the one that began later, as a rule this one, and tells so in words.  It
+-- tries again when those that were in its way are through.
 CREATE FUNCTION entityapi.move_own_ahead(distribute boolean) RETURNS void
 	LANGUAGE plpgsql
 	SET search_path = pg_catalog, pg_temp
@@ -393,10 +395,14 @@ CREATE FUNCTION entityapi.move_own_ahead(distribute boolean) RETURNS void
 DECLARE
 	done record;
 BEGIN
-	SELECT r.success, r.result INTO done
-	FROM run_command_on_coordinator(
-			CASE WHEN distribute THEN 'SELECT entityapi.distribute_own()'
-				ELSE 'SELECT entityapi.undistribute_own()' END) r;
+	FOR attempt IN 1 .. 5 LOOP
+		SELECT r.success, r.result INTO done
+		FROM run_command_on_coordinator(
+				CASE WHEN distribute THEN 'SELECT entityapi.distribute_own()'
+					ELSE 'SELECT entityapi.undistribute_own()' END) r;
+		EXIT WHEN done.success OR done.result !~ 'deadlock';
+		PERFORM pg_sleep(0.5);
+	END LOOP;
 	IF NOT done.success THEN
 		RAISE EXCEPTION 'the tables of the extension stay where they are: %',
 			done.result
@@ -524,6 +530,20 @@ BEGIN
 	PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true),
 			set_config('citus.enable_unsafe_triggers', 'on', true),
 			entityapi.carry_lock_timeout();
+
+	-- A request reads parts of these first, and wants the log last.  So it
+	-- comes to its end before the log is locked, and none begins any more.  A
+	-- change of the table locks its parts on all nodes.
+	FOREACH own IN ARRAY '{entityapi.service, entityapi.session,
+		entityapi.refresh_token, entityapi.personal_api_key,
+		entityapi.service_account, entityapi.account}'::regclass[]
+	LOOP
+		SELECT a.attname INTO STRICT key
+		FROM pg_index i JOIN pg_attribute a
+			ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+		WHERE i.indrelid = own AND i.indisprimary;
+		EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', own, key);
+	END LOOP;
 	FOR own IN SELECT entityapi.list_own_tables()
 			   UNION ALL SELECT entityapi.list_audit_tables() LOOP
 		EXECUTE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', own);
