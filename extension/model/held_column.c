@@ -301,3 +301,11 @@ ea_held_column_takes(EaRequest *req, const EaField *field, Datum value,
 			return true;
 	}
 }
+
+bool
+ea_held_column_keeps_null(const EaField *field)
+{
+	return field->entity->of_application && field->kind == EA_ATTRIBUTE &&
+		(field->type->form == EA_FORM_JSONB ||
+		 field->type->form == EA_FORM_JSON);
+}

@@ -29,4 +29,10 @@ extern bool ea_held_column_is_moved(const EaColumn *column);
 extern bool ea_held_column_takes(EaRequest *req, const EaField *field,
 								 Datum value, const char **why);
 
+/*
+ * JSON's null, which is shown as null, stays where null is sent back: a column
+ * that takes no other null has it, too.
+ */
+extern bool ea_held_column_keeps_null(const EaField *field);
+
 #endif							/* EA_HELD_COLUMN_H */

@@ -298,7 +298,10 @@ read_attribute(EaInput *input, const EaJson *member, const char *parent)
 	if (member->kind == EA_JSON_NULL)
 	{
 		in->isnull = true;
-		if (field->required)
+
+		/* the table refuses it where there is no such null to stay */
+		if (field->required && (input->op != EA_OP_UPDATE ||
+								!ea_held_column_keeps_null(field)))
 			ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
 						  "The field \"%s\" must not be null.", field->name);
 	}

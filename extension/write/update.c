@@ -9,6 +9,7 @@
 #include "utils/array.h"
 
 #include "authz/authz.h"
+#include "model/held_column.h"
 #include "read/document.h"
 #include "read/resource.h"
 #include "request/errors.h"
@@ -33,15 +34,6 @@ version_array(const EaIfMatch *match)
 										   TYPALIGN_DOUBLE));
 }
 
-/* JSON's null, which is shown as null, is what is sent back. */
-static bool
-keeps_null(const EaField *field)
-{
-	return field->entity->of_application && field->kind == EA_ATTRIBUTE &&
-		(field->type->form == EA_FORM_JSONB ||
-		 field->type->form == EA_FORM_JSON);
-}
-
 static void
 set_field(EaSqlBuf *b, StringInfo set, const EaField *field,
 		  const EaInputField *in)
@@ -53,7 +45,7 @@ set_field(EaSqlBuf *b, StringInfo set, const EaField *field,
 
 		if (set->len > 0)
 			appendStringInfoString(set, ", ");
-		if (value.isnull && keeps_null(field))
+		if (value.isnull && ea_held_column_keeps_null(field))
 		{
 			/* the alias that the table will have */
 			ea_text_format(set, "%s = CASE WHEN pg_catalog.%s(t%d.%s) = "

@@ -43,7 +43,7 @@ create function shop.even(i integer) returns boolean language plpgsql as \$\$ be
 create domain shop.even_number as integer check (shop.even(value));
 create type shop.of_even as (n shop.even_number);
 create table shop.thing (id uuid primary key default gen_random_uuid(), name text unique not null,
-	mood shop.mood, feeling shop.mood not null default 'ok', code char(5), word $citext unique, doc json, bin jsonb, data bytea, tags text[], numbers integer[],
+	mood shop.mood, feeling shop.mood not null default 'ok', code char(5), word $citext unique, doc json, bin jsonb, kept jsonb not null default '{}', data bytea, tags text[], numbers integer[],
 	net inet, span interval, pair shop.pair, evens shop.of_even, place point, clock timetz, mask bit(3), range int4range, days daterange);
 create index on shop.thing (mood, id);
 reset role;
@@ -51,7 +51,7 @@ SQL
 
 my @all = qw(create read update delete history);
 my %fields = (name => { type => 'text', required => $true, unique => $true }, mood => { type => 'string', enum => 'database' }, feeling => { type => 'string', enum => 'database', required => $true },
-	code => { type => 'string' }, word => { type => 'text', unique => $true }, doc => { type => 'json' }, bin => { type => 'json' }, data => { type => 'binary' },
+	code => { type => 'string' }, word => { type => 'text', unique => $true }, doc => { type => 'json' }, bin => { type => 'json' }, kept => { type => 'json', required => $true }, data => { type => 'binary' },
 	tags => { type => 'json', readOnly => $true }, numbers => { type => 'json', readOnly => $true }, map { $_ => { type => 'native' } } qw(net span pair evens place clock mask range days));
 
 declared(Service => service => { tenancy => 'SINGLE', existing => { role => 'shop_app', searchPath => ['shop'] } });
@@ -283,6 +283,9 @@ attack 'json, bytes and arrays' => sub {
 	is(patch($thing, '{"doc":null,"bin":null}')->{status}, 200, 'and null');
 	is(stored('doc is null and bin is null', $thing->{id}), 't', 'is SQL\'s null');
 	is($answer->{json}{data}{attributes}{data}, 'AQ==', 'bytes of one');
+	$ann->refused('null of what is required', 400, 'REQUIRED', [ pointer => '/data/attributes/kept' ], PATCH => "/things/$thing->{id}", data => { type => 'things', id => $thing->{id}, attributes => { kept => undef } }, headers => { 'If-Match' => '*' });
+	$cluster->psql("update shop.thing set kept = 'null' where id = '$thing->{id}'");
+	is(patch($thing, '{"kept":null}')->{status}, 200, 'but for a JSON null that is there');
 	ok(!exists $ann->good(200, GET => "/things?filter=id==$thing->{id}")->{json}{data}[0]{attributes}{data}, 'lists leave them out');
 	is($ann->good(200, GET => "/things?filter=id==$thing->{id}&fields[things]=data,name")->{json}{data}[0]{attributes}{data}, 'AQ==', 'unless they are named');
 	$ann->refused('an array is not compared', 400, 'INVALID_FILTER', [ parameter => 'filter' ], GET => '/things?filter=tags==a');
