@@ -17,7 +17,7 @@
 #include "base/grow.h"
 #include "base/uuid.h"
 #include "history/past.h"
-#include "model/held_column.h"
+#include "model/held_value.h"
 #include "request/errors.h"
 #include "request/limits.h"
 
@@ -624,7 +624,7 @@ is_taken(const EaPast *past, const EaField *field, const EaPastValue *value)
 	const char *why;
 
 	return value->isnull || !ea_catalog_crosses(field) ||
-		ea_held_column_takes(past->req, field, value->value, &why);
+		ea_held_value_takes(past->req, field, value->value, &why);
 }
 
 bool

@@ -6,7 +6,6 @@
 #define EA_HELD_COLUMN_H
 
 #include "model/entity.h"
-#include "request/request.h"
 
 /*
  * Complete the one column of a field with the type of this name.  One that is
@@ -20,19 +19,5 @@ extern void ea_held_column_load(EaField *field, const char *schema,
  * under the name of the old one, or gives it another.
  */
 extern bool ea_held_column_is_moved(const EaColumn *column);
-
-/*
- * Whether the column's type takes a text: a label that an enumeration has, or
- * what its input function takes, which runs as the role of the application.
- * Else why not; PostgreSQL's words go to the log.  Other fields take all.
- */
-extern bool ea_held_column_takes(EaRequest *req, const EaField *field,
-								 Datum value, const char **why);
-
-/*
- * JSON's null, which is shown as null, stays where null is sent back: a column
- * that takes no other null has it, too.
- */
-extern bool ea_held_column_keeps_null(const EaField *field);
 
 #endif							/* EA_HELD_COLUMN_H */

@@ -11,7 +11,7 @@
 #include "base/guc.h"
 #include "base/names.h"
 #include "base/text.h"
-#include "model/held_column.h"
+#include "model/held_value.h"
 #include "query/rsql_literal.h"
 #include "request/errors.h"
 
@@ -193,7 +193,7 @@ ea_rsql_literal_takes(EaRequest *req, const EaRsql *comparison,
 													   value->len);
 
 		CHECK_FOR_INTERRUPTS();
-		if (ea_held_column_takes(req, field, PointerGetDatum(literal), &why))
+		if (ea_held_value_takes(req, field, PointerGetDatum(literal), &why))
 			continue;
 		*fault = (EaRsqlFault) {
 			psprintf("the value of \"%s\" %s", field->name, why),

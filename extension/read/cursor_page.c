@@ -14,7 +14,7 @@
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 
-#include "model/held_column.h"
+#include "model/held_value.h"
 #include "query/cursor.h"
 #include "query/path.h"
 #include "query/sort.h"
@@ -379,8 +379,8 @@ takes_values(const CursorPage *page)
 		while (step->nbranches > 0)
 			step = step->branches[0].rest;
 		if (term->crosses != NULL && !page->cursor.isnull[i] &&
-			!ea_held_column_takes(page->req, step->field,
-								  page->cursor.values[i], &why))
+			!ea_held_value_takes(page->req, step->field,
+								 page->cursor.values[i], &why))
 			return false;
 	}
 	return true;

@@ -9,7 +9,7 @@
 #include "base/jsonfmt.h"
 #include "base/jsonwrite.h"
 #include "base/uuid.h"
-#include "model/held_column.h"
+#include "model/held_value.h"
 #include "model/sqlbuf.h"
 #include "model/types.h"
 #include "model/value_checks.h"
@@ -269,7 +269,7 @@ apply_change(EaAround *around, EaInput *input, const EaHookChange *change,
 			((!ea_types_from_json(field->type, json, change->source,
 								  &in->value, &why) ||
 			  !ea_value_check(field, in->value, &why) ||
-			  !ea_held_column_takes(around->req, field, in->value, &why)) &&
+			  !ea_held_value_takes(around->req, field, in->value, &why)) &&
 			 !is_same_value(image, field, json, change->source, &in->value)))
 			ea_hooks_fail(around->req, change->hook,
 						  psprintf("attribute \"%s\" does not fit",

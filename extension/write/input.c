@@ -7,7 +7,7 @@
 #include "authz/policy_value.h"
 #include "base/grow.h"
 #include "base/uuid.h"
-#include "model/held_column.h"
+#include "model/held_value.h"
 #include "model/host.h"
 #include "model/value_checks.h"
 #include "request/body.h"
@@ -301,14 +301,14 @@ read_attribute(EaInput *input, const EaJson *member, const char *parent)
 
 		/* the table refuses it where there is no such null to stay */
 		if (field->required && (input->op != EA_OP_UPDATE ||
-								!ea_held_column_keeps_null(field)))
+								!ea_held_value_keeps_null(field)))
 			ea_errors_add(req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
 						  "The field \"%s\" must not be null.", field->name);
 	}
 	else if ((!ea_types_from_json(field->shown, member, req->body, &in->value,
 								  &why) ||
 			  !ea_value_check(field, in->value, &why) ||
-			  !ea_held_column_takes(req, field, in->value, &why)) &&
+			  !ea_held_value_takes(req, field, in->value, &why)) &&
 			 !read_odd(input, field, member, in, why))
 		ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, pointer,
 					  "The field \"%s\" %s.", field->name, why);
@@ -509,7 +509,7 @@ fill_from_caller(EaInput *input, EaField *field, EaInputField *in)
 	}
 	in->isnull = false;
 	if (!ea_value_check(field, in->value, &why) ||
-		!ea_held_column_takes(input->req, field, in->value, &why))
+		!ea_held_value_takes(input->req, field, in->value, &why))
 		ea_errors_add(input->req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
 					  input->pointer, "The field \"%s\", which comes from the "
 					  "caller, %s.", field->name, why);

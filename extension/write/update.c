@@ -9,7 +9,7 @@
 #include "utils/array.h"
 
 #include "authz/authz.h"
-#include "model/held_column.h"
+#include "model/held_value.h"
 #include "read/document.h"
 #include "read/resource.h"
 #include "request/errors.h"
@@ -45,7 +45,7 @@ set_field(EaSqlBuf *b, StringInfo set, const EaField *field,
 
 		if (set->len > 0)
 			appendStringInfoString(set, ", ");
-		if (value.isnull && ea_held_column_keeps_null(field))
+		if (value.isnull && ea_held_value_keeps_null(field))
 		{
 			/* the alias that the table will have */
 			ea_text_format(set, "%s = CASE WHEN pg_catalog.%s(t%d.%s) = "
