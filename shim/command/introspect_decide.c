@@ -193,10 +193,13 @@ binds_role(const struct introspect_catalog *catalog,
 /* Why the table as such is not served, whatever its columns are. */
 static const char *
 table_fault(const struct introspect_catalog *catalog,
+			const struct introspect_options *options,
 			const struct introspect_table *table, const char *owner)
 {
 	if (!is_utf8(table))
 		return "names that are not UTF-8";
+	if (table->kind != KIND_TABLE && !introspect_decide_of_application(catalog, options))
+		return "served where the tables are an application's";
 	if (table->kind == KIND_VIEW || table->kind == KIND_MATERIALIZED ||
 		table->kind == KIND_FOREIGN)
 		return introspect_serves(SERVED_VIEWS) ? "name a key" :
@@ -258,7 +261,7 @@ shape_fault(const struct introspect_table *table,
 /* Why it is no id yet, or NULL. */
 static const char *
 part_fault(const struct introspect_table *table,
-		   const struct introspect_key *key, bool pool)
+		   const struct introspect_key *key, bool any_type)
 {
 	if (key->count > 1 && !introspect_serves(SERVED_KEYS_OF_SEVERAL))
 		return introspect_lacks(SERVED_KEYS_OF_SEVERAL);
@@ -269,11 +272,11 @@ part_fault(const struct introspect_table *table,
 		int			part = introspect_type_part(column->field_type);
 		int			construct = constructs_of_parts[part];
 
-		if (pool && part != PART_UUID &&
-			!introspect_serves(SERVED_TENANT_COLUMN))
-			return "with tenants, only keys of a uuid are served yet";
 		if (construct >= 0 && !introspect_serves(construct))
 			return introspect_lacks(construct);
+		if (construct >= 0 && !any_type)
+			return "keys other than uuid are served where the tables are an "
+				"application's";
 	}
 	return NULL;
 }
@@ -308,7 +311,8 @@ has_tenant_in_front(const struct introspect_table *table,
  * Returns why there is none.
  */
 static const char *
-choose_key(struct memory *memory, struct introspect_table *table, bool pool)
+choose_key(struct memory *memory, struct introspect_table *table,
+		   bool any_type)
 {
 	const char *why_not = introspect_no_key;
 
@@ -335,7 +339,7 @@ choose_key(struct memory *memory, struct introspect_table *table, bool pool)
 			continue;
 		}
 		table->key = key;
-		return part_fault(table, key, pool);
+		return part_fault(table, key, any_type);
 	}
 	return why_not;
 }
@@ -405,12 +409,13 @@ introspect_decide_tables(struct introspect_catalog *catalog,
 			continue;
 		decide_columns(table, introspect_decide_of_application(catalog,
 															   options));
-		table->why_not = table_fault(catalog, table, owner);
+		table->why_not = table_fault(catalog, options, table, owner);
 		if (table->why_not == NULL)
 			table->why_not = find_tenant(table, options->tenant);
 		if (table->why_not == NULL)
 			table->why_not = choose_key(catalog->memory, table,
-										options->tenant != NULL);
+										introspect_decide_of_application(catalog,
+																		 options));
 		if (table->why_not == NULL)
 			mark_key(table);
 	}

@@ -17,8 +17,10 @@ static const struct
 	{false, "keys without the tenant are not served yet"},
 
 	/* foreign tables, too */
-	[SERVED_VIEWS] = {false, "not served yet"},
-	[SERVED_PARTITIONED] = {false, "not served yet"},
+	[SERVED_VIEWS] = {true, NULL},
+
+	/* and keys, of an application only */
+	[SERVED_PARTITIONED] = {true, NULL},
 	[SERVED_NUMBER_KEYS] = {true, NULL},
 	[SERVED_TEXT_KEYS] = {true, NULL},
 	[SERVED_DATE_KEYS] = {true, NULL},
