@@ -198,7 +198,8 @@ table_fault(const struct introspect_catalog *catalog,
 {
 	if (!is_utf8(table))
 		return "names that are not UTF-8";
-	if (table->kind != KIND_TABLE && !introspect_decide_of_application(catalog, options))
+	if (table->kind != KIND_TABLE &&
+		!introspect_decide_of_application(catalog, options))
 		return "served where the tables are an application's";
 	if (table->kind == KIND_VIEW || table->kind == KIND_MATERIALIZED ||
 		table->kind == KIND_FOREIGN)

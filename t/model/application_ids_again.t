@@ -39,7 +39,7 @@ create table shop.soft (code text primary key, note text, up text references sho
 create index on shop.soft (gone) where gone is not null;
 create index on shop.soft (up);
 create table shop.wide (id bigint primary key, note text);
-create table shop.narrow (id serial primary key, wide_id integer references shop.wide deferrable, note text);
+create table shop.narrow (id serial primary key, wide_id integer references shop.wide on delete set null deferrable, note text);
 create index on shop.narrow (wide_id);
 create table shop.owned (id serial primary key, whose text references shop.word deferrable, note text);
 create table shop.coded (code varchar(10) primary key, note text);
