@@ -93,6 +93,8 @@ lock_tables(const EaPlan *kept)
 		ea_table_lock(kept->tables[i].relid, kept->tables[i].mode);
 	for (int i = 0; i < kept->nreferring; i++)
 		ea_table_lock(kept->referring[i], RowShareLock);
+	for (int i = 0; i < kept->nbeneath; i++)
+		ea_table_lock(kept->beneath[i], AccessShareLock);
 }
 
 static bool

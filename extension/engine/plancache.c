@@ -155,6 +155,7 @@ free_item(PlanItem *item)
 	ea_checks_free(item->kept.checks);
 	pfree(item->kept.tables);
 	pfree(item->kept.referring);
+	pfree(item->kept.beneath);
 	pfree(item->types);
 	pfree(item->sql);
 	pfree(item);
@@ -264,6 +265,7 @@ typedef struct Tables
 	bool		of_accounts;	/* one of those is written or locked */
 	List	   *referring;		/* to tables that rows are deleted from */
 	int			views;			/* that the walk is within */
+	List	   *beneath;		/* tables of these */
 } Tables;
 
 static void
@@ -285,9 +287,13 @@ note_table(Tables *tables, Oid relid, LOCKMODE mode, bool written)
 	if (namespace == tables->own && mode >= RowShareLock)
 		tables->of_accounts |= is_of_accounts(relid);
 	note_owner(tables, relid, namespace);
-	if (namespace == tables->own || namespace == PG_CATALOG_NAMESPACE ||
-		tables->views > 0)
+	if (namespace == tables->own || namespace == PG_CATALOG_NAMESPACE)
 		return;
+	if (tables->views > 0)
+	{
+		tables->beneath = list_append_unique_oid(tables->beneath, relid);
+		return;
+	}
 	for (int i = 0; i < tables->n; i++)
 	{
 		if (tables->items[i].relid == relid)
@@ -433,15 +439,16 @@ has_types(const PlanItem *item, EaParams params)
 	return true;
 }
 
-static void
-keep_referring(EaPlan *kept, const List *tables)
+static Oid *
+keep_oids(const List *tables, int *n)
 {
-	kept->nreferring = list_length(tables);
-	kept->referring = MemoryContextAlloc(TopMemoryContext,
-										 Max(kept->nreferring, 1) *
-										 sizeof(Oid));
-	for (int i = 0; i < kept->nreferring; i++)
-		kept->referring[i] = list_nth_oid(tables, i);
+	Oid		   *oids;
+
+	*n = list_length(tables);
+	oids = MemoryContextAlloc(TopMemoryContext, Max(*n, 1) * sizeof(Oid));
+	for (int i = 0; i < *n; i++)
+		oids[i] = list_nth_oid(tables, i);
+	return oids;
 }
 
 /* It takes more than the rights of the role to find its names, or to lock. */
@@ -530,7 +537,9 @@ make_plan(const EaHeld *held, const PlanKey *key, EaParams params,
 	if (tables.n > 0)
 		memcpy(item->kept.tables, tables.items,
 			   tables.n * sizeof(EaPlanTable));
-	keep_referring(&item->kept, tables.referring);
+	item->kept.referring = keep_oids(tables.referring,
+									 &item->kept.nreferring);
+	item->kept.beneath = keep_oids(tables.beneath, &item->kept.nbeneath);
 	item->kept.one_row = one_row;
 	item->kept.here = here;
 	item->own = (EaOwnText) {held != NULL && held->of_both, params.n,

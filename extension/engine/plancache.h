@@ -37,6 +37,8 @@ typedef struct EaPlan
 	EaPlanTable *tables;
 	int			nreferring;		/* that a deletion looks into, besides */
 	Oid		   *referring;
+	int			nbeneath;		/* that its views are over */
+	Oid		   *beneath;
 	bool		of_service;		/* tables of entityapi_owner are among all */
 	bool		of_others;		/* and such as are of another role */
 	bool		fresh;			/* just made: names mean what they meant */

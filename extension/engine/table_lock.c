@@ -2,12 +2,14 @@
 
 #include "access/relation.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_namespace.h"
 #include "commands/trigger.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
 #include "parser/parser.h"
+#include "rewrite/prs2lock.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "utils/inval.h"
@@ -214,6 +216,57 @@ ea_table_lock_any(Oid relid, LOCKMODE mode)
 		LockRelationOid(relid, mode);
 }
 
+static bool
+find_beneath(Node *node, void *arg)
+{
+	List	  **relids = arg;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, RangeTblEntry))
+	{
+		const RangeTblEntry *rte = (const RangeTblEntry *) node;
+
+		if (rte->rtekind == RTE_RELATION)
+			*relids = list_append_unique_oid(*relids, rte->relid);
+		return false;
+	}
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, find_beneath, arg,
+								 QTW_EXAMINE_RTES_BEFORE);
+	return expression_tree_walker(node, find_beneath, arg);
+}
+
+/*
+ * What a view is over, before PostgreSQL locks it with the statement, where no
+ * slot would be taken for the wait.  Views in it join the list.
+ */
+static void
+lock_beneath(Oid view)
+{
+	List	   *relids = list_make1_oid(view);
+
+	for (int i = 0; i < list_length(relids); i++)
+	{
+		Oid			relid = list_nth_oid(relids, i);
+		Relation	rel;
+
+		CHECK_FOR_INTERRUPTS();
+		if (i > 0)
+			ea_table_lock_any(relid, AccessShareLock);
+		if (get_rel_relkind(relid) != RELKIND_VIEW)
+			continue;
+		rel = try_relation_open(relid, NoLock);
+		for (int r = 0; rel != NULL && rel->rd_rules != NULL &&
+			 r < rel->rd_rules->numLocks; r++)
+			(void) find_beneath((Node *) rel->rd_rules->rules[r]->actions,
+								&relids);
+		if (rel != NULL)
+			relation_close(rel, NoLock);
+	}
+	list_free(relids);
+}
+
 static void
 lock_named(const RangeVar *name, LOCKMODE mode)
 {
@@ -222,8 +275,11 @@ lock_named(const RangeVar *name, LOCKMODE mode)
 	if (name == NULL || name->schemaname == NULL)
 		return;
 	relid = RangeVarGetRelid(name, NoLock, true);
-	if (OidIsValid(relid) && is_of_entity(relid))
-		ea_table_lock(relid, mode);
+	if (!OidIsValid(relid) || !is_of_entity(relid))
+		return;
+	ea_table_lock(relid, mode);
+	if (get_rel_relkind(relid) == RELKIND_VIEW)
+		lock_beneath(relid);
 }
 
 /* "arg" is the mode in which a table that is only read is locked. */

@@ -9,6 +9,8 @@ use Test::More;
 
 use EntityApi::Test;
 use EntityApi::Test::Cases;
+use EntityApi::Test::Client;
+use EntityApi::Test::Session;
 
 delete $ENV{ENTITYAPI_TEST_MAPPED};
 
@@ -301,6 +303,32 @@ attack 'explain' => sub {
 	my $run = $cluster->try_psql("select * from entityapi.explain('GET', '/api/v1/turnovers?filter=city==Bern&sort=name', '$principal')");
 	is($run->{status}, 0, 'of a list') or diag $run->{err};
 	like($run->{out}, qr/shop\.turnover|on customer/, 'shows the plan');
+};
+
+# A migration that holds what a view is over
+attack 'a table beneath a view that is locked' => sub {
+	$cluster->set('deadlock_timeout', '60s');
+	my $few = EntityApi::Test->shim($cluster, pool_size => 3, pool_wait_ms => 60000, statement_timeout_ms => 60000);
+	my $migration = EntityApi::Test::Session->new($cluster);
+
+	# kept plans, and none
+	for my $path ('/api/v1/hiddens/4', '/api/v1/hiddens?filter=name==x')
+	{
+		my $known = $path =~ /filter/ ? 'not known' : 'known';
+
+		$few->http(GET => $path, { token => $ann->{token} }) if $known eq 'known';
+		$migration->must('begin');
+		$migration->must('lock table shop.customer in access exclusive mode');
+		my $client = EntityApi::Test::Client::connected($few);
+		print {$client} "GET $path HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer $ann->{token}{accessToken}\r\n\r\n";
+		EntityApi::Test::wait_until(60, sub { $cluster->psql(q{select count(*) from pg_locks where not granted and locktype = 'relation'}) > 0 }) or fail('the request waits');
+		is($few->http(GET => $path, { token => $ann->{token} })->{status}, 503, "$known: the next one is refused at once");
+		is($few->http(GET => '/api/v1/rates', { token => $ann->{token} })->{status}, 200, 'others are served');
+		$migration->must('rollback');
+		is(EntityApi::Test::Client::answer($client)->{status}, 200, 'the one that waited, too');
+	}
+	$few->stop;
+	$cluster->set('deadlock_timeout', '1s');
 };
 
 attack 'what becomes of a view' => sub {
