@@ -83,14 +83,14 @@ set role shop_owner;
 create domain shop.number as integer check (value <> 13);
 create table shop.customer (customer_no varchar(40) primary key, name text, since date);
 create table shop.country (code char(3) primary key, name text);
-create table shop.orders (order_no serial primary key, customer_no varchar(40) references shop.customer deferrable, country char(3) references shop.country deferrable,
+create table shop.orders (order_no serial primary key, customer_no varchar(40) references shop.customer on delete set null deferrable, country char(3) references shop.country deferrable,
 	placed date, note text, lock bigint not null default 0);
 create index on shop.orders (customer_no);
-create table shop.line (id bigint generated always as identity primary key, order_no integer not null references shop.orders deferrable, what text);
+create table shop.line (id bigint generated always as identity primary key, order_no integer not null references shop.orders on delete cascade deferrable, what text);
 create index on shop.line (order_no);
 create table shop.day (day date primary key, note text);
 create table shop.person (id shop.number primary key, name text);
-create table shop.employee (person_id shop.number primary key references shop.person deferrable, job text);
+create table shop.employee (person_id shop.number primary key references shop.person on delete cascade deferrable, job text);
 create table shop.small (id smallint primary key, name text);
 create table shop.thing (id uuid primary key, name text);
 create table shop.made (id uuid primary key default gen_random_uuid(), name text);

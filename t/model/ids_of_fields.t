@@ -28,7 +28,7 @@ set role shop_owner;
 create table shop.code (code varchar(9) primary key, note text);
 create table shop.year (year integer primary key, note text);
 create table shop.wide (id bigint primary key, note text);
-create table shop.narrow (id serial primary key, wide_id integer references shop.wide deferrable initially deferred, note text);
+create table shop.narrow (id serial primary key, wide_id integer references shop.wide on delete set null deferrable initially deferred, note text);
 create table shop.small (id smallint primary key, note text);
 create table shop.part (id integer primary key references shop.small deferrable, note text);
 create table shop.word (word text primary key, note text);

@@ -35,7 +35,7 @@ create schema shop authorization shop_owner;
 grant usage on schema shop to shop_web;
 set role shop_owner;
 create table shop.word (word text primary key, note text);
-create table shop.part (id bigserial primary key, word text references shop.word deferrable, note text);
+create table shop.part (id bigserial primary key, word text references shop.word on delete cascade deferrable, note text);
 create table shop.number (number bigint primary key, note text);
 create table shop.code (code char(3) primary key, note text);
 grant select, insert, update, delete on all tables in schema shop to shop_web;
