@@ -367,7 +367,7 @@ is($cluster->psql(q{select count(*) from entityapi.list_differences() where kind
 attack 'the description' => sub {
 	my $document = $ann->good(200, GET => '/api/v1/openapi.json')->{json};
 	my $schemas = $document->{components}{schemas};
-	my %forms = (Order => { type => 'string', pattern => '^(0|-?[1-9][0-9]*)$' }, Customer => { type => 'string', minLength => 1, pattern => '^([^~/,\\\\]|~[0-4])+$' }, Day => { type => 'string', format => 'date' }, Thing => { type => 'string', format => 'uuid' });
+	my %forms = (Order => { type => 'string', pattern => '^(0|-?[1-9][0-9]*)$' }, Customer => { type => 'string', minLength => 1, pattern => '^(~3(\\.\\.?|aggregates)?|([^~/,\\\\]|~[0124])+)$' }, Day => { type => 'string', anyOf => [ { format => 'date' }, { pattern => '^(-?infinity|-?[0-9]{4,7}(-[0-9]{2}){2})$' } ] }, Thing => { type => 'string', format => 'uuid' });
 
 	is_deeply($schemas->{"${_}Resource"}{properties}{id}, $forms{$_}, "ids of $_") for sort keys %forms;
 	is_deeply((grep { ($_->{name} // '') eq 'id' } @{ $document->{paths}{'/api/v1/orders/{id}'}{parameters} })[0]{schema}, $forms{Order}, 'in addresses');
