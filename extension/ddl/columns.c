@@ -56,7 +56,8 @@ static bool
 is_stored_anew(const EaDdlColumn *stored, const EaDdlColumn *column,
 			   EaDdlChange change)
 {
-	if (change != EA_DDL_WIDER || stored->type->form != column->type->form)
+	if (change != EA_DDL_WIDER || column->type == NULL ||
+		stored->type->form != column->type->form)
 		return true;
 	if (column->type->modifier == EA_MODIFIER_DIGITS)
 		return stored->scale != column->scale;
@@ -80,7 +81,8 @@ check_narrowing(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 							  "now in " INT64_FORMAT " rows",
 							  to->entity, column->sql, n),
 					 "change them first");
-	if (ea_ddl_may_lose(plan, to->entity, column->field))
+	if (column->type == NULL || ea_ddl_may_lose(plan, to->entity,
+												column->field))
 		return;
 	n = ea_ddl_count(rows, ea_ddl_cuts(stored, column, value));
 	ea_ddl_fault(plan, to, column->field,
@@ -97,7 +99,8 @@ continue_column(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 				EaDdlColumn *stored, EaDdlColumn *column)
 {
 	const char *quoted = quote_identifier(column->name);
-	EaDdlChange change = column->type == NULL ? EA_DDL_SAME :
+	EaDdlChange change = column->type == NULL ?
+		ea_ddl_compare_ids(stored, column) :
 		ea_ddl_compare_types(stored, column);
 	int64		n = 0;
 

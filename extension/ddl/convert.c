@@ -88,6 +88,32 @@ ea_ddl_compare_types(const EaDdlColumn *from, const EaDdlColumn *to)
 	return from->type == to->type ? EA_DDL_SAME : EA_DDL_OTHER;
 }
 
+/* Of numbers by their width, of others 0. */
+static int
+id_width(const EaDdlColumn *column)
+{
+	return strncmp(column->sql, "int", 3) == 0 ? atoi(column->sql + 3) : 0;
+}
+
+EaDdlChange
+ea_ddl_compare_ids(const EaDdlColumn *from, const EaDdlColumn *to)
+{
+	static const char *const texts[] = {"text", "varchar", "bpchar"};
+
+	if (strcmp(from->sql, to->sql) == 0)
+		return EA_DDL_SAME;
+	if (id_width(from) > 0 && id_width(to) > 0)
+		return id_width(from) < id_width(to) ? EA_DDL_WIDER : EA_DDL_NARROWER;
+
+	/* a date is written in more ways than one */
+	for (int i = 0; i < lengthof(texts); i++)
+	{
+		if (strcmp(to->sql, texts[i]) == 0 && strcmp(from->sql, "date") != 0)
+			return EA_DDL_WIDER;
+	}
+	return EA_DDL_OTHER;
+}
+
 const char *
 ea_ddl_convert(const EaDdlColumn *from, const EaDdlColumn *to,
 			   const char *value)
@@ -109,6 +135,10 @@ const char *
 ea_ddl_fits(const EaDdlColumn *from, const EaDdlColumn *to,
 			const char *value)
 {
+	if (to->type == NULL)
+		return ea_ddl_compare_ids(from, to) != EA_DDL_NARROWER ? NULL :
+			psprintf("%s BETWEEN %s", value, id_width(to) == 2 ?
+					 "-32768 AND 32767" : "-2147483648 AND 2147483647");
 	if (from->type == NULL || !is_number(from) || !is_number(to) ||
 		ea_ddl_compare_types(from, to) != EA_DDL_NARROWER)
 		return NULL;

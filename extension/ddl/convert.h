@@ -18,6 +18,10 @@ typedef enum EaDdlChange
 extern EaDdlChange ea_ddl_compare_types(const EaDdlColumn *from,
 										const EaDdlColumn *to);
 
+/* The same of columns of ids. */
+extern EaDdlChange ea_ddl_compare_ids(const EaDdlColumn *from,
+									  const EaDdlColumn *to);
+
 /* The value in SQL as one of the new type. */
 extern const char *ea_ddl_convert(const EaDdlColumn *from,
 								  const EaDdlColumn *to, const char *value);

@@ -12,6 +12,7 @@
 #include "ddl/match.h"
 #include "ddl/plan.h"
 #include "ddl/tables.h"
+#include "model/host.h"
 
 /* Rounds over all fields */
 enum
@@ -134,25 +135,51 @@ new_entity(Matcher *at, const char *entity)
 	return ((EaDdlAlias *) ea_names_map_get(at->aliases, entity))->entity;
 }
 
-/* The columns of a reference go on pointing at the same entities. */
+/*
+ * Do ids of an application's rows, which no foreign key holds to them, name
+ * the same ones as before?  A key that is gone has been renamed.
+ */
+static bool
+keeps_ids(Matcher *at, const char *was, const char *target)
+{
+	EaDdlAlias *alias = ea_names_map_get(at->aliases, was);
+	EaDdlTable *from = ea_names_map_get(at->plan->stored->by_key, was);
+	EaDdlTable *to = ea_names_map_get(at->plan->to->by_key, target);
+	EaHostColumn before;
+
+	if (!from->of_application && !to->of_application)
+		return true;
+	return !alias->replaced &&
+		(strcmp(from->id_column, to->id_column) == 0 ||
+		 !ea_host_column(from->schema, from->name, from->id_column, &before));
+}
+
+/*
+ * The columns of a reference go on pointing at the same rows, unless there is
+ * no way from one type of ids to the other.
+ */
 static void
-match_members(Matcher *at, EaDdlAlias *alias, const EaJson *was,
-			  const EaJson *now)
+match_members(Matcher *at, EaDdlAlias *alias, EaDdlTable *from,
+			  EaDdlTable *to, const EaJson *was, const EaJson *now)
 {
 	for (EaJson *member = ea_jsonread_get(was, "members")->first;
 		 member != NULL; member = member->next)
 	{
-		const char *target = new_entity(at,
-										ea_jsonread_string(member, "entity"));
+		const char *before = ea_jsonread_string(member, "entity");
+		const char *name = ea_jsonread_string(member, "column");
+		const char *target = new_entity(at, before);
 
 		for (EaJson *other = ea_jsonread_get(now, "members")->first;
 			 target != NULL && other != NULL; other = other->next)
 		{
 			const char *column = ea_jsonread_string(other, "column");
 
-			if (strcmp(ea_jsonread_string(other, "entity"), target) == 0)
-				ea_names_map_put(alias->columns,
-								 ea_jsonread_string(member, "column"),
+			if (strcmp(ea_jsonread_string(other, "entity"), target) == 0 &&
+				keeps_ids(at, before, target) &&
+				ea_ddl_compare_ids(ea_names_map_get(from->by_column, name),
+								   ea_names_map_get(to->by_column, column)) !=
+				EA_DDL_OTHER)
+				ea_names_map_put(alias->columns, name,
 								 unconstify(char *, column));
 		}
 	}
@@ -242,7 +269,7 @@ match_fields(Matcher *at, const EaJson *tree, EaNameMap *pairs, int round)
 		if (is_kind(was, "attribute") && is_kind(now, "attribute"))
 			match_attribute(alias, from, to, was, now);
 		else if (is_reference(was) && is_reference(now))
-			match_members(at, alias, was, now);
+			match_members(at, alias, from, to, was, now);
 	}
 }
 

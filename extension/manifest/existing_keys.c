@@ -252,10 +252,12 @@ ea_manifest_find_key(const EaDeclEntity *entity, const EaDeclEntity *target,
 					 const char *column, EaHostColumn *key)
 {
 	memset(key, 0, sizeof(*key));
-	if (target->key == NULL || target->existing_table == NULL ||
-		entity->existing_table == NULL)
+	if (target->key == NULL || target->existing_table == NULL)
 		return;
-	ea_host_column(entity->schema, entity->table, column, key);
+
+	/* a column that is made is like the key */
+	if (entity->existing_table != NULL)
+		ea_host_column(entity->schema, entity->table, column, key);
 	if (key->key_type == NULL)
 		*key = target->key_column;
 }
