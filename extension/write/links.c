@@ -172,12 +172,12 @@ static void
 hold_old_links(const Change *change, EaRulesHeld *held)
 {
 	EaField    *field = change->field;
-	EaIds		far = {0};
+	EaEntity   *target = ea_catalog_target(field, 0);
+	EaIds		far = {&target->key};
 	EaSqlBuf	b;
 	int			alias;
 
-	if (change->leaving == NULL ||
-		!ea_sqlbuf_spans(change->req, ea_catalog_target(field, 0)))
+	if (change->leaving == NULL || !ea_sqlbuf_spans(change->req, target))
 		return;
 	ea_sqlbuf_init(&b, change->req);
 	ea_sqlbuf_add(&b, "SELECT ");
