@@ -221,7 +221,9 @@ read_key(EaManifest *m, EaDeclEntity *entity)
 		return;
 	if (!entity->of_application)
 		key_fault(m, entity, "goes with a table of an application",
-				  "name the column of the id in \"columns\"");
+				  m->has_application ?
+				  "name the column of the id in \"columns\"" :
+				  "name its role in the Service: existing: {role: ...}");
 	if (named_column(entity, system_columns[EA_DECL_ID].key) != NULL)
 		key_fault(m, entity, "says what \"columns\" says of \"id\"",
 				  "leave one of the two out");

@@ -196,18 +196,21 @@ ea_manifest_hold_type(EaManifest *m, EaDeclField *field)
 void
 ea_manifest_refuse_held(EaManifest *m, EaDeclField *field)
 {
+	const char *hint = m->has_application ? NULL :
+		"name its role in the Service: existing: {role: ...}";
+
 	if (field->entity->of_application)
 		return;
 	if (field->type->id >= EA_N_TYPES)
 	{
 		fault(m, field, "type",
 			  psprintf("\"%s\" goes with a table of an application",
-					   field->type_name), NULL);
+					   field->type_name), hint);
 		field->sound = false;
 	}
 	if (field->zone >= 0)
 	{
-		fault(m, field, "zone", "goes with a table of an application", NULL);
+		fault(m, field, "zone", "goes with a table of an application", hint);
 		field->sound = false;
 	}
 }

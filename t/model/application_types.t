@@ -73,6 +73,7 @@ subtest 'faults' => sub {
 	$refused->('digits of a column without', qr/"open" is numeric and must be numeric\(9,2\)/, $field->(open => { type => 'decimal', precision => 9, scale => 2 }));
 	$refused->("$_ of a made table", qr/type: "$_" goes with a table of an application/, Entity => Made => { fields => { x => { type => $_ } } }) for qw(float localDatetime);
 	$refused->('a zone of a made table', qr/zone: goes with a table of an application/, Entity => Made => { fields => { x => { type => 'datetime', zone => 'UTC' } } });
+	$refused->('no role', qr/"localDatetime" goes with a table of an application \(name its role in the Service: existing:/, Service => service => { tenancy => 'SINGLE' });
 	$refused->('a limit beyond the type', qr/minimum: is out of range/, $field->(small => { type => 'integer', minimum => 40000 }));
 };
 
