@@ -18,6 +18,8 @@ use EntityApi::Test::Traps;
 # Blocks that are not run: the page, how the block begins, and why.
 my @exempt = (
 	[ 'README.md', 'make && sudo make install', 'is for a server of one\'s own; t/whole/dump_restore and t/whole/build_needs do it' ],
+	[ 'README.md', 'entityapi-shim introspect', 'is for a server of one\'s own; t/whole/your_database compares it with the page that it runs' ],
+	[ 'docs/your-database.md', '', 'is for a server of one\'s own; t/whole/your_database runs all of it' ],
 	[ 'docs/api.md', 'npx --yes', 'fetches a program from the network' ],
 	[ 'docs/operations.md', 'sudo apt install', 'changes the machine; t/shim/installed compares the line, and installs' ],
 	[ 'docs/operations.md', 'create extension entityapi', 'is for a server of one\'s own; every test does it' ],
@@ -156,7 +158,7 @@ sub run_page
 }
 
 # The manifest stands before "make run" in the README.
-my ($first) = grep { $_->{run} } EntityApi::Test::Pages::blocks('README.md');
+my ($first) = grep { $_->{run} && !exempt('README.md', $_) } EntityApi::Test::Pages::blocks('README.md');
 open my $file, '>', "$folder/script" or die "$!\n";
 print $file $first->{text};
 close $file;
