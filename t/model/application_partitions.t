@@ -197,7 +197,7 @@ attack 'partitions come and go' => sub {
 	is($ann->call(GET => '/events')->{status}, 500, 'no request with one of another owner');
 	like(differences(), qr/its partition event_7 belongs to rival/, 'but a line in the drift');
 	is($ann->call(GET => '/codeds')->{status}, 200, 'all else is served');
-	$cluster->psql('alter table shop.event detach partition shop.event_7');
+	$cluster->psql('alter table shop.event detach partition shop.event_7; drop table shop.event_7');
 	is($ann->call(GET => '/events')->{status}, 200, 'mended');
 
 	$cluster->psql('set role shop_owner; create table shop.all_hashed (like shop.hashed including all) partition by range (id); alter table shop.all_hashed attach partition shop.hashed for values from (minvalue) to (maxvalue)');
