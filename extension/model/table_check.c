@@ -19,7 +19,6 @@
 #include "cluster/distributed.h"
 #include "cluster/shards.h"
 #include "engine/exec.h"
-#include "engine/held.h"
 #include "model/application.h"
 #include "model/constraint_field.h"
 #include "model/held_column.h"
