@@ -102,7 +102,8 @@ ea_audit_list_sight(EaAuditSights *sights, EaAuditAbout *about)
 /* One side of a change; sees_field() has said yes. */
 static void
 write_side(EaRequest *req, StringInfo out, const EaPastNames *names,
-		   EaField *field, int revision, const EaJson *json, const char *source)
+		   EaField *field, int revision, const EaJson *json,
+		   const char *source)
 {
 	const char *text = source + json->start;
 	int			len = json->end - json->start;

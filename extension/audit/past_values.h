@@ -37,8 +37,9 @@ extern void ea_past_values_read(EaRequest *req, const EaPastNames *names,
 
 /* The same from a tree, parsed from the source. */
 extern void ea_past_values_take(EaRequest *req, const EaPastNames *names,
-								EaField *field, int revision, const EaJson *json,
-								const char *source, EaPastValue *value);
+								EaField *field, int revision,
+								const EaJson *json, const char *source,
+								EaPastValue *value);
 
 /*
  * Append a value as documents show it: an attribute, which is shown as it was

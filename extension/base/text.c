@@ -76,3 +76,13 @@ ea_text_is_utf8(const char *bytes, int len)
 	return ea_text_is_ascii(bytes, len) ||
 		pg_verify_mbstr(PG_UTF8, bytes, len, true);
 }
+
+int
+ea_text_digits(const char *at, const char *end)
+{
+	const char *digit = at;
+
+	while (digit < end && *digit >= '0' && *digit <= '9')
+		digit++;
+	return digit - at;
+}

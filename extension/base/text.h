@@ -90,4 +90,7 @@ extern bool ea_text_is_ascii(const char *bytes, int len);
 /* Well-formed UTF-8 without a NUL. */
 extern bool ea_text_is_utf8(const char *bytes, int len);
 
+/* How many digits there are from a place on. */
+extern int	ea_text_digits(const char *at, const char *end);
+
 #endif							/* EA_TEXT_H */

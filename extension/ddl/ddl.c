@@ -15,6 +15,7 @@
 #include "ddl/drift.h"
 #include "ddl/effects.h"
 #include "ddl/application_check.h"
+#include "ddl/acting_check.h"
 #include "ddl/existing_check.h"
 #include "ddl/existing_cluster.h"
 #include "ddl/hidden_rows.h"

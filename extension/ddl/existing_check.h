@@ -19,10 +19,4 @@ extern void ea_ddl_look_at_made(EaDdlPlan *plan);
 extern void ea_ddl_check_made(EaDdlPlan *plan, const EaDdlTable *table,
 							  const EaDdlTable *there);
 
-/*
- * Foreign keys of others that delete or change rows unseen, on tables of all
- * kinds, as faults of the entities in a catalog that is wanted.
- */
-extern void ea_ddl_check_acting(EaDdlPlan *plan, EaCatalog *wanted);
-
 #endif							/* EA_EXISTING_CHECK_H */

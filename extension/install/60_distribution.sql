@@ -542,7 +542,8 @@ BEGIN
 		FROM pg_index i JOIN pg_attribute a
 			ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
 		WHERE i.indrelid = own AND i.indisprimary;
-		EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', own, key);
+		EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', own,
+			key);
 	END LOOP;
 	FOR own IN SELECT entityapi.list_own_tables()
 			   UNION ALL SELECT entityapi.list_audit_tables() LOOP

@@ -31,7 +31,7 @@ typedef struct EaLids
 	int			n;
 	EaLid	   *items;			/* sorted by type and lid */
 	int			operation;		/* which runs: it may use earlier ones */
-	EaIds		made;			/* UUIDs of resources added so far, ascending */
+	EaIds		made;			/* UUIDs that were added so far, ascending */
 	int			nadded;
 	int			maxadded;
 	EaAdded    *added;			/* the same of those with other ids */

@@ -335,7 +335,7 @@ has_column(Relation rel, HeapTuple constraint, Oid relid, const char *column)
 	return false;
 }
 
-/* The foreign keys of a column that are deferrable, or not, but those known. */
+/* The foreign keys of a column, deferrable or not, but those known. */
 static List *
 find_keys(Oid relid, const char *column, bool deferrable, const List *known)
 {

@@ -401,6 +401,8 @@ introspect_decide_tables(struct introspect_catalog *catalog,
 						 const struct introspect_options *options)
 {
 	const char *owner = find_owner(catalog, catalog->role);
+	bool		of_application = introspect_decide_of_application(catalog,
+																  options);
 
 	for (int i = 0; i < catalog->table_count; i++)
 	{
@@ -408,15 +410,13 @@ introspect_decide_tables(struct introspect_catalog *catalog,
 
 		if (!table->is_wanted)
 			continue;
-		decide_columns(table, introspect_decide_of_application(catalog,
-															   options));
+		decide_columns(table, of_application);
 		table->why_not = table_fault(catalog, options, table, owner);
 		if (table->why_not == NULL)
 			table->why_not = find_tenant(table, options->tenant);
 		if (table->why_not == NULL)
 			table->why_not = choose_key(catalog->memory, table,
-										introspect_decide_of_application(catalog,
-																		 options));
+										of_application);
 		if (table->why_not == NULL)
 			mark_key(table);
 	}
