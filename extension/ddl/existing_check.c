@@ -104,6 +104,21 @@ is_plain_table(Look *look, Relation rel)
 	return why == NULL;
 }
 
+/* What a partition got is not told by an INSERT into the whole. */
+static void
+check_version(Look *look, Relation rel)
+{
+	EaDeclEntity *entity = ea_names_map_get(look->plan->m->by_entity,
+											look->table->entity);
+	const char *version = entity->columns[EA_DECL_VERSION];
+
+	if (rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE &&
+		version != NULL && strcmp(version, "xmin") == 0)
+		lacks(look, "rows of a partitioned table have no \"xmin\" that a "
+			  "request could be told",
+			  "name a column of type bigint as the version");
+}
+
 /* The owner that tables must have: the role that runs this. */
 static char *
 owner_name(void)
@@ -931,6 +946,7 @@ ea_ddl_check_existing(EaDdlPlan *plan, EaDdlTable *table)
 			check_owner(&look, rel);
 			check_schema(&look);
 		}
+		check_version(&look, rel);
 		check_columns(&look, rel);
 		if (!table->view)
 			check_objects(&look);

@@ -127,20 +127,46 @@ check_field(EaManifest *m, EaDeclField *field)
 	check_target(m, field);
 }
 
+/*
+ * A row is held while a made table comes to refer to it, as no foreign key
+ * does, and rows of views cannot be held.
+ */
+static void
+check_no_views(EaManifest *m, EaDeclField *field)
+{
+	ListCell   *lc;
+
+	foreach(lc, field->members)
+	{
+		const EaDeclEntity *target = ((EaDeclMember *) lfirst(lc))->entity;
+
+		if (target->view)
+			field_fault(m, field, NULL,
+						psprintf("leads to %s, a view, whose rows cannot be "
+								 "held while they are referred to",
+								 target->name),
+						"refer to a table, or keep the id in an attribute");
+	}
+}
+
 void
 ea_manifest_check_view(EaManifest *m, EaDeclEntity *entity)
 {
 	ListCell   *lc;
 
-	if (!entity->view)
-		return;
-	check_keys(m, entity);
-	check_permissions(m, entity);
 	foreach(lc, entity->fields)
 	{
 		EaDeclField *field = lfirst(lc);
 
-		if (field->sound && field->json != NULL)
+		if (!field->sound || field->json == NULL)
+			continue;
+		if (entity->view)
 			check_field(m, field);
+		else if (!entity->of_application && ea_catalog_has_column(field))
+			check_no_views(m, field);
 	}
+	if (!entity->view)
+		return;
+	check_keys(m, entity);
+	check_permissions(m, entity);
 }
