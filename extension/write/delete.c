@@ -78,44 +78,50 @@ add_referring(EaSqlBuf *b, EaEntity *child, int alias, const char *column,
 					   child->deleted_column);
 }
 
-static bool
-is_doomed(EaEntity *entity, const EaId *id, const Doomed *doomed)
+/* The rows that one is among; NULL: it is not doomed. */
+static const Doomed *
+find_doomed(EaEntity *entity, const EaId *id, const Doomed *doomed)
 {
 	for (; doomed != NULL; doomed = doomed->parent)
 	{
 		for (int i = 0; doomed->entity == entity && i < doomed->ids->n; i++)
 		{
 			if (ea_id_equal(id, &doomed->ids->items[i]))
-				return true;
+				return doomed;
 		}
 	}
-	return false;
+	return NULL;
 }
 
 /*
  * References may run in a circle: then a row is found that is about to be
  * deleted anyway, and no order of deletion suits the foreign keys.  The
- * service's own wait.  Those of an application may take the row along, so it
- * is noted before.
+ * service's own wait.  Those of an application may take the row along, and
+ * with it all that is doomed as it is, so these are noted before.
  */
 static void
 leave_out_doomed(EaRequest *req, EaEntity *entity, const char *column,
 				 EaIds *ids, const Doomed *doomed)
 {
+	const Doomed *first = NULL;
 	int			n = 0;
 
 	for (int i = 0; i < ids->n; i++)
 	{
+		const Doomed *found = find_doomed(entity, &ids->items[i], doomed);
+
 		CHECK_FOR_INTERRUPTS();
-		if (!is_doomed(entity, &ids->items[i], doomed))
+		if (found == NULL)
 			ids->items[n++] = ids->items[i];
+		else if (first == NULL || found->depth < first->depth)
+			first = found;
 	}
 	if (n < ids->n)
 		ea_links_defer(req, entity, column);
-	for (; n < ids->n && entity->of_application && doomed != NULL;
-		 doomed = doomed->parent)
+	for (; first != NULL && doomed != first->parent; doomed = doomed->parent)
 	{
-		if (doomed->entity == entity && doomed->hard && !*doomed->told)
+		if (entity->of_application && doomed->entity->of_application &&
+			doomed->hard && !*doomed->told)
 			note_deleted(req, doomed);
 	}
 	ids->n = n;
