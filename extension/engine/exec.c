@@ -546,7 +546,10 @@ is_select(const EaPlan *kept)
 	return source->commandTag == CMDTAG_SELECT;
 }
 
-/* Code of one side never runs as the other: both are read, at most. */
+/*
+ * Code of one side never runs as the other: both are read, at most.  A row
+ * that was is in no table.
+ */
 static void
 check_sides(const EaHeld *held, const EaApplication *application,
 			const EaPlan *kept)
@@ -554,7 +557,8 @@ check_sides(const EaHeld *held, const EaApplication *application,
 	bool		of_both = kept->of_others && kept->of_service;
 
 	if (application == NULL ? of_both :
-		!kept->of_others || kept->of_service != held->of_both ||
+		(!kept->of_others && kept->of_service) ||
+		kept->of_service != held->of_both ||
 		(of_both && !is_select(kept)))
 		elog(ERROR, "a statement over tables of another owner");
 }
