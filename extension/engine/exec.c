@@ -120,6 +120,34 @@ means_same(const EaPlan *kept)
 	return true;
 }
 
+/* -------- as the service -------- */
+
+/*
+ * Statements that find something out for this one are the service's, whoever
+ * runs it: the role of an application may use none of its schemas.
+ */
+typedef struct User
+{
+	Oid			user;
+	int			security;
+} User;
+
+static User
+begin_as(const EaPin *service)
+{
+	User		before;
+
+	GetUserIdAndSecContext(&before.user, &before.security);
+	SetUserIdAndSecContext(service->user, service->security);
+	return before;
+}
+
+static void
+end_as(User before)
+{
+	SetUserIdAndSecContext(before.user, before.security);
+}
+
 /*
  * Look at the tables that are not known.  An invalidation message for one of
  * them that comes meanwhile leaves it unknown, no more: its lock keeps it as
@@ -141,28 +169,26 @@ look_at_tables(const EaHeld *held, EaPlan *kept)
 	return good;
 }
 
-/* As the service looks at them, whoever runs the statement. */
 static bool
 look_as_service(const EaHeld *held, EaPlan *kept, const EaPin *service)
 {
-	Oid			user;
-	int			security;
-	bool		good;
+	User		before = begin_as(service);
+	bool		good = look_at_tables(held, kept);
 
-	GetUserIdAndSecContext(&user, &security);
-	SetUserIdAndSecContext(service->user, service->security);
-	good = look_at_tables(held, kept);
-	SetUserIdAndSecContext(user, security);
+	end_as(before);
 	return good;
 }
 
 /* The statements that it runs are within this one, too. */
 static void
-take_turn(const EaPlan *kept)
+take_turn(const EaPlan *kept, const EaPin *service)
 {
+	User		before = begin_as(service);
+
 	ea_plancache_enter();
 	in_turn(kept);
 	ea_plancache_leave();
+	end_as(before);
 }
 
 /* No invalidation message would ever come for the rule that left nothing. */
@@ -201,7 +227,7 @@ get_plan(const EaHeld *held, EaExecMode mode, const char *sql,
 
 		kept->fresh = false;
 		if (kept->in_turn && mode == EA_EXEC_WRITE)
-			take_turn(kept);
+			take_turn(kept, service);
 		if (kept->ntables == 0 && held != NULL)
 			refuse_nothing(kept);
 		if (kept->ntables == 0)
@@ -772,13 +798,24 @@ ea_exec_latest(EaExecMode mode, const char *sql, EaParams params,
 	return n;
 }
 
+/* How a count wants its tables, and as whom it looks at them. */
+typedef struct Counting
+{
+	const EaHeld *held;
+	EaPin		service;
+} Counting;
+
 /* Those of an application are read by the rights of its role. */
 static bool
 is_good_table(const void *arg, Oid relid)
 {
-	const EaHeld *held = arg;
+	const Counting *counting = arg;
+	const EaHeld *held = counting->held;
+	User		before = begin_as(&counting->service);
+	bool		good = ea_held_table(held, relid);
 
-	if (!ea_held_table(held, relid))
+	end_as(before);
+	if (!good)
 		return false;
 	return held->application == NULL ||
 		(ea_owner_of_table(relid) != get_role_oid(EA_OWNER, false) &&
@@ -789,19 +826,17 @@ bool
 ea_exec_count_rows(const EaHeld *held, const char *table, int nkeys,
 				   const EaCountKey *keys, int64 *count)
 {
+	Counting	counting = {held};
 	const char *index;
 	bool		counted;
-	EaPin		pin;
 
 	if (!held->here && ea_plancache_distributes())
 		return false;
-	if (held->application != NULL)
-		ea_pin_begin(&pin);
+	ea_pin_begin(&counting.service);
 	(void) choose_role(held, EA_EXEC_READ);
-	counted = ea_index_count_rows(table, nkeys, keys, is_good_table, held,
+	counted = ea_index_count_rows(table, nkeys, keys, is_good_table, &counting,
 								  count, &index);
-	if (held->application != NULL)
-		ea_pin_end(&pin);
+	ea_pin_end(&counting.service);
 	if (counted)
 		ea_exec_tell("count: all entries of a range of index %s", index);
 	return counted;

@@ -17,7 +17,10 @@
 /* How a statement wants its tables. */
 typedef struct EaHeld
 {
-	/* the statement's source still holds */
+	/*
+	 * the statement's source still holds; asked as whoever runs the statement,
+	 * be it the role of an application
+	 */
 	bool		(*is_current) (void *arg);
 
 	/* throws unless the table, which is locked, is as it must be */

@@ -19,6 +19,7 @@
 #include "model/catalog.h"
 #include "model/catalog_load.h"
 #include "model/entity.h"
+#include "trust/owner.h"
 
 /* Longest name, collection or type: an SQL identifier. */
 #define KEY_SIZE 256
@@ -182,23 +183,27 @@ drop_if_unused(EaCatalog *catalog)
  * Does the current one still match the declarations?  An invalidation message
  * for its tables says that something was done to them, and that may have been
  * a vacuum: so the present rows are compared, once for all messages that have
- * come.
+ * come.  They may come while a statement waits as the role of an application,
+ * which may not see the rows.
  */
 static bool
 still_holds(void)
 {
 	uint64		generation = ea_invalidate_generation();
 	char	   *state = "";
+	EaPin		before;
 
 	if (current_generation == generation)
 		return true;
 
 	/* the caller may have a plan in hand, which the look must not push out */
 	ea_plancache_enter();
+	ea_owner_enter(&before);
 	ea_invalidate_watch();
 	ea_exec_latest(EA_EXEC_LOOK, psprintf("SELECT " STATE " FROM %s s",
 											  ea_shards_name(SERVICE)),
 				   EA_NO_PARAMS, EA_READER(keep_definition, TEXTOID), &state);
+	ea_owner_leave(&before);
 	ea_plancache_leave();
 	if (strcmp(state, current->state) != 0)
 		return false;

@@ -141,6 +141,35 @@ subtest 'an application that changes' => sub {
 	unlike(EntityApi::Test::slurp($cluster->log), qr/permission denied/, 'no plan is made anew by the rights of the role alone');
 };
 
+# News of the declarations' own tables reaches a request that waits as the role,
+# which may see none of them
+subtest 'news of the service' => sub {
+	my $session = EntityApi::Test::Session->new($cluster);
+	my %news = (
+		'one table' => ['alter table entityapi.entity set (fillfactor = 90)'],
+		'all of them' => [ 'alter table entityapi.entity reset (fillfactor)', 'alter table entityapi.service set (fillfactor = 90)' ],
+		'too much to be told apart' =>
+		  [q{do $$ begin for i in 1 .. 3000 loop create table public.passes (i integer); drop table public.passes; commit; end loop; end $$}],
+	);
+
+	for my $kind (sort keys %news)
+	{
+		# the last takes seconds
+		for my $path (grep { $kind ne 'too much to be told apart' || /include/ } '/customers', '/customers?page[totals]=true', "/customers/$north->{id}", '/orders?include=customer', @paths)
+		{
+			is($ann->call(GET => $path)->{status}, 200, "$path: as ever");
+			$session->must('begin');
+			$session->must('lock table shop.customer, shop.orders in access exclusive mode');
+			my $client = sent(GET => $path);
+			EntityApi::Test::wait_until(60, sub { $cluster->psql(q{select count(*) from pg_locks where not granted and relation in ('shop.customer'::regclass, 'shop.orders'::regclass)}) > 0 });
+			$cluster->psql($_) for @{ $news{$kind} };
+			$session->must('commit');
+			is(EntityApi::Test::Client::answer($client)->{status}, 200, "$path: $kind");
+		}
+	}
+	unlike(EntityApi::Test::slurp($cluster->log), qr/permission denied/, 'none is read by the rights of the role');
+};
+
 # Other processes read, by the rights of the same role
 subtest 'in parallel' => sub {
 	$cluster->psql(q{set role shop_app; alter policy p on shop.customer using (shop.fine())});
