@@ -546,6 +546,9 @@ choose_role(const EaHeld *held, EaExecMode mode)
 {
 	if (held == NULL || held->application == NULL)
 	{
+		if (ea_application_is_entered())
+			elog(ERROR, "a statement of the service as the role of an "
+				 "application");
 		if (held != NULL && mode == EA_EXEC_WRITE)
 			ea_application_settle(false);
 		return NULL;

@@ -254,6 +254,7 @@ log_failure(EaRequest *req, const ErrorData *edata)
 					edata->message),
 			 edata->hint ? errhint("%s", edata->hint) : 0,
 			 edata->context ? errcontext("%s", edata->context) : 0,
+			 edata->internalquery ? internalerrquery(edata->internalquery) : 0,
 			 errhidestmt(true)));
 }
 

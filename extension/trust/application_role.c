@@ -167,6 +167,9 @@ ea_application_give_way(void)
 	set_milliseconds("deadlock_timeout", others / 2);
 }
 
+/* The role of the last one that was gone on as. */
+static Oid	entered = InvalidOid;
+
 void
 ea_application_enter(const EaApplication *application, bool of_both)
 {
@@ -179,6 +182,18 @@ ea_application_enter(const EaApplication *application, bool of_both)
 	SetUserIdAndSecContext(application->role,
 						   security | SECURITY_LOCAL_USERID_CHANGE |
 						   (of_both ? EA_GUARD_BOTH : 0));
+	entered = application->role;
+}
+
+bool
+ea_application_is_entered(void)
+{
+	Oid			user;
+	int			security;
+
+	GetUserIdAndSecContext(&user, &security);
+	return user == entered &&
+		(security & (EA_GUARD_SERVICE | EA_GUARD_CODE)) == EA_GUARD_SERVICE;
 }
 
 /* -------- what waits -------- */

@@ -64,6 +64,12 @@ extern void ea_application_enter(const EaApplication *application,
 								 bool of_both);
 
 /*
+ * The service's own code goes on as the role, where no statement of the
+ * service belongs: the role may see none of its tables.
+ */
+extern bool ea_application_is_entered(void);
+
+/*
  * A statement begins over a table whose policies may ask for the settings.
  */
 extern void ea_application_set(const EaApplication *application);
