@@ -131,7 +131,7 @@ note_violation(EaRequest *req, const ErrorData *edata, const EaRaisedRow *row)
 
 	if (ea_violation_no_partition(req, edata))
 	{
-		note_of(req, EA_ERR_INVALID_VALUE, NULL, "",
+		note_of(req, EA_ERR_INVALID_VALUE, NULL, NULL,
 				"The table has no partition that takes the values.");
 		return true;
 	}
