@@ -41,6 +41,12 @@ keep_definition(void *arg, TupleTableSlot *slot)
 	*(char **) arg = TextDatumGetCString(slot->tts_values[0]);
 }
 
+/*
+ * Until ALTER EXTENSION has made the column, its name is found further out: by
+ * then no declaration has changed.
+ */
+#define BEFORE_UPDATE "'-infinity'::pg_catalog.timestamptz"
+
 /* A row of entityapi.entity */
 typedef struct StoredEntity
 {
@@ -339,7 +345,9 @@ find_entity(EaCatalog *catalog, HTAB *table, const char *key,
 		return entry->entity;
 
 	ea_exec_latest(EA_EXEC_READ,
-				   psprintf("SELECT definition, applied_at FROM %s WHERE %s",
+				   psprintf("SELECT e.* FROM (SELECT %s AS applied_at) o,"
+							" LATERAL (SELECT definition, applied_at FROM %s"
+							" WHERE %s) e", BEFORE_UPDATE,
 							ea_shards_name("entityapi.entity"), condition),
 				   ea_params(EA_TEXT(key)),
 				   EA_READER(keep_entity, TEXTOID, TIMESTAMPTZOID), &stored);

@@ -181,7 +181,8 @@ run_cursor(const char *bytes, int len)
 		ea_base64url_encode(&made, head, fixed + len - 1);
 		text = pstrdup(made.data);
 	}
-	if (!ea_cursor_read(NULL, &entity, order, text, &cursor) || !cursor.complete)
+	if (!ea_cursor_read(NULL, &entity, order, text, &cursor) ||
+		!cursor.complete)
 		return;
 	again = ea_cursor_write(&entity, order, &cursor);
 	must_hold(ea_cursor_read(NULL, &entity, order, again, &cursor), text);
