@@ -11,6 +11,8 @@ use Test::More;
 use EntityApi::Test;
 use EntityApi::Test::Pages;
 
+if (!grep { -x "$_/patch" } split /:/, $ENV{PATH}) { plan skip_all => 'patch is not installed' }
+
 my $page = 'docs/your-database.md';
 my $checkout = EntityApi::Test::checkout();
 my $folder = EntityApi::Test::folder();
