@@ -835,11 +835,16 @@ ea_exec_count_rows(const EaHeld *held, const char *table, int nkeys,
 
 	if (!held->here && ea_plancache_distributes())
 		return false;
-	ea_pin_begin(&counting.service);
+	if (held->application != NULL)
+		ea_pin_begin(&counting.service);
+	else
+		GetUserIdAndSecContext(&counting.service.user,
+							   &counting.service.security);
 	(void) choose_role(held, EA_EXEC_READ);
 	counted = ea_index_count_rows(table, nkeys, keys, is_good_table, &counting,
 								  count, &index);
-	ea_pin_end(&counting.service);
+	if (held->application != NULL)
+		ea_pin_end(&counting.service);
 	if (counted)
 		ea_exec_tell("count: all entries of a range of index %s", index);
 	return counted;
