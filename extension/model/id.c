@@ -17,12 +17,18 @@
 
 const EaIdKey ea_id_uuids = {EA_ID_UUID, &ea_types[EA_TYPE_UUID], 0};
 
-#define NUMBERS EA_CAN_EQUAL | EA_CAN_ORDER | EA_CAN_SORT
-
 /*
  * The types that a key may have beside the UUID.  They differ from those of
  * attributes in that an id is always a string, and no pattern is looked for.
  */
+#define KIND(name_, id_form_, id_, form_, oid_, array_oid_, policy_) \
+	{name_, EA_ID_##id_form_, { \
+		.id = EA_TYPE_##id_, .name = "id", .form = EA_FORM_##form_, \
+		.oid = oid_, .array_oid = array_oid_, \
+		.can = EA_CAN_EQUAL | EA_CAN_ORDER | EA_CAN_SORT, \
+		.policy = EA_POLICY_##policy_ \
+	}}
+
 static const struct
 {
 	const char *name;
@@ -30,41 +36,13 @@ static const struct
 	EaType		type;
 }			kinds[] =
 {
-	{"int2", EA_ID_NUMBER, {
-		.id = EA_TYPE_INTEGER, .name = "id", .form = EA_FORM_INT32,
-		.oid = INT2OID, .array_oid = INT2ARRAYOID, .can = NUMBERS,
-		.policy = EA_POLICY_NUMBER
-	}},
-	{"int4", EA_ID_NUMBER, {
-		.id = EA_TYPE_INTEGER, .name = "id", .form = EA_FORM_INT32,
-		.oid = INT4OID, .array_oid = INT4ARRAYOID, .can = NUMBERS,
-		.policy = EA_POLICY_NUMBER
-	}},
-	{"int8", EA_ID_NUMBER, {
-		.id = EA_TYPE_LONG, .name = "id", .form = EA_FORM_INT64,
-		.oid = INT8OID, .array_oid = INT8ARRAYOID, .can = NUMBERS,
-		.policy = EA_POLICY_NUMBER
-	}},
-	{"text", EA_ID_TEXT, {
-		.id = EA_TYPE_TEXT, .name = "id", .form = EA_FORM_TEXT,
-		.oid = TEXTOID, .array_oid = TEXTARRAYOID, .can = NUMBERS,
-		.policy = EA_POLICY_STRING
-	}},
-	{"varchar", EA_ID_TEXT, {
-		.id = EA_TYPE_TEXT, .name = "id", .form = EA_FORM_TEXT,
-		.oid = TEXTOID, .array_oid = TEXTARRAYOID, .can = NUMBERS,
-		.policy = EA_POLICY_STRING
-	}},
-	{"bpchar", EA_ID_TEXT, {
-		.id = EA_TYPE_TEXT, .name = "id", .form = EA_FORM_TEXT,
-		.oid = BPCHAROID, .array_oid = BPCHARARRAYOID, .can = NUMBERS,
-		.policy = EA_POLICY_STRING
-	}},
-	{"date", EA_ID_NUMBER, {
-		.id = EA_TYPE_DATE, .name = "id", .form = EA_FORM_DATE,
-		.oid = DATEOID, .array_oid = DATEARRAYOID, .can = NUMBERS,
-		.policy = EA_POLICY_DATE
-	}},
+	KIND("int2", NUMBER, INTEGER, INT32, INT2OID, INT2ARRAYOID, NUMBER),
+	KIND("int4", NUMBER, INTEGER, INT32, INT4OID, INT4ARRAYOID, NUMBER),
+	KIND("int8", NUMBER, LONG, INT64, INT8OID, INT8ARRAYOID, NUMBER),
+	KIND("text", TEXT, TEXT, TEXT, TEXTOID, TEXTARRAYOID, STRING),
+	KIND("varchar", TEXT, TEXT, TEXT, TEXTOID, TEXTARRAYOID, STRING),
+	KIND("bpchar", TEXT, TEXT, TEXT, BPCHAROID, BPCHARARRAYOID, STRING),
+	KIND("date", NUMBER, DATE, DATE, DATEOID, DATEARRAYOID, DATE)
 };
 
 bool
