@@ -104,7 +104,7 @@ end_type(EaPolicyWriter *w, EaField **fields, int nnames)
 	return last->kind == EA_ATTRIBUTE ? last->type : last->members[0].key.type;
 }
 
-/* What a reference leads to where no foreign key says that it is there. */
+/* The target of a reference that no foreign key keeps there. */
 static EaEntity *
 loose_target(EaField *field)
 {

@@ -149,7 +149,7 @@ truth_of(TupleTableSlot *slot, int column)
 	MORE_RIGHTS("k.attacl") ")" \
 	OF_TABLES " JOIN pg_class c ON c.oid = t.relid"
 
-/* What it has to be; tables that were made are ordinary ones. */
+/* It is of the kind that it has to be; made tables are ordinary ones. */
 static bool
 is_kind(const EaDdlTable *table, char relkind)
 {

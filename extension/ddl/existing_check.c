@@ -104,7 +104,7 @@ is_plain_table(Look *look, Relation rel)
 	return why == NULL;
 }
 
-/* What a partition got is not told by an INSERT into the whole. */
+/* An INSERT into the whole does not tell what its partition got. */
 static void
 check_version(Look *look, Relation rel)
 {

@@ -238,8 +238,8 @@ find_beneath(Node *node, void *arg)
 }
 
 /*
- * What a view is over, before PostgreSQL locks it with the statement, where no
- * slot would be taken for the wait.  Views in it join the list.
+ * Lock the tables of a view before PostgreSQL does so with the statement,
+ * where no slot would be taken for the wait.  Views in it join the list.
  */
 static void
 lock_beneath(Oid view)

@@ -195,7 +195,7 @@ write_attribute(EaManifest *m, StringInfo buf, EaDeclField *field)
 	write_number(buf, "scale", field->scale);
 }
 
-/* What a column of ids is, if it is no UUID. */
+/* The type of a column of ids, if it is no UUID. */
 static void
 write_key_type(StringInfo buf, const EaHostColumn *column)
 {

@@ -25,12 +25,12 @@ extern const char *ea_manifest_column_key(EaDeclColumn column);
  */
 extern void ea_manifest_note_key(EaDeclField *field, const char *column);
 
-/* What a column is that refers from an entity's table to a target's key. */
+/* The column that refers from an entity's table to a target's key. */
 extern void ea_manifest_find_key(const EaDeclEntity *entity,
 								 const EaDeclEntity *target,
 								 const char *column, EaHostColumn *key);
 
-/* Who makes the ids of an entity with "key", as stored definitions say it. */
+/* The maker of the ids of an entity with "key", as definitions store it. */
 extern const char *ea_manifest_id_maker(const EaDeclEntity *entity);
 
 /*

@@ -7,7 +7,9 @@
 
 #include "manifest/manifest.h"
 
-/* What takes a write, a constraint or an index.  Needs the relations. */
+/*
+ * Refuse what takes a write, a constraint or an index.  Needs the relations.
+ */
 extern void ea_manifest_check_view(EaManifest *m, EaDeclEntity *entity);
 
 #endif							/* EA_EXISTING_VIEWS_H */

@@ -213,7 +213,7 @@ load_attribute(EaCatalog *catalog, EaField *field, const EaJson *json)
 									&field->maximum);
 }
 
-/* What a column of ids is, if it is no UUID. */
+/* The type of a column of ids; without one it is a UUID. */
 static void
 load_key(const EaJson *json, EaIdKey *key)
 {

@@ -210,7 +210,7 @@ typedef struct EaConstraint
 	EaField    *field;
 } EaConstraint;
 
-/* Who makes the id of a new resource. */
+/* The maker of the id of a new resource. */
 typedef enum EaIdMaker
 {
 	EA_ID_OF_SERVICE,
@@ -300,7 +300,7 @@ extern EaField *ea_catalog_field(EaEntity *entity, const char *name, int len);
 #define ea_catalog_is_time(field) \
 	((field)->system && (field)->kind == EA_ATTRIBUTE)
 
-/* What is deleted may be made anew, with its id, by anybody. */
+/* Anybody may make anew, with its id, what was deleted. */
 #define ea_catalog_reuses_ids(entity) \
 	((entity)->key.form != EA_ID_UUID || \
 	 (entity)->maker == EA_ID_OF_CLIENT)

@@ -105,7 +105,7 @@ load_operators(EaColumn *column, Oid type, Oid namespace)
 															 "~~*");
 }
 
-/* What values of a type that only the database knows can be asked. */
+/* EA_CAN_*, of a type that only the database knows. */
 static int
 can_of(const EaColumn *column)
 {

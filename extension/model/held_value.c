@@ -29,7 +29,7 @@ is_label(Oid type, Datum value)
 	return true;
 }
 
-/* What input functions, and code in them, say of a value. */
+/* An error of an input function, or of code in it, that is the value's. */
 static bool
 is_of_value(const ErrorData *edata)
 {

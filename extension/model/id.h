@@ -48,7 +48,7 @@ typedef struct EaIdKey
 	int			length;			/* characters of a text; 0: any number */
 } EaIdKey;
 
-/* That of all tables that the service makes. */
+/* The key of all tables that the service makes. */
 extern const EaIdKey ea_id_uuids;
 
 /*

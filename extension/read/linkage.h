@@ -22,7 +22,7 @@ extern void ea_document_fetch_linkage(EaDocument *doc, EaShape *shape,
 									  EaResourceList *level, EaVisit *visits,
 									  int nvisits, EaResourceList *fresh);
 
-/* What the column of a to-one has may be no resource of the target. */
+/* The value of a to-one's column may be no resource of the target. */
 extern bool ea_linkage_may_lead_nowhere(EaDocument *doc, const EaField *field,
 										EaEntity *target);
 
