@@ -5,9 +5,11 @@
  */
 #include "postgres.h"
 
+#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 #include "base/names.h"
@@ -42,10 +44,17 @@ keep_definition(void *arg, TupleTableSlot *slot)
 }
 
 /*
- * Until ALTER EXTENSION has made the column, its name is found further out: by
- * then no declaration has changed.
+ * Until ALTER EXTENSION has made the column no declaration has changed since.
  */
-#define BEFORE_UPDATE "'-infinity'::pg_catalog.timestamptz"
+static const char *
+applied_at(void)
+{
+	Oid			schema = get_namespace_oid("entityapi", false);
+	Oid			relid = get_relname_relid("entity", schema);
+
+	return get_attnum(relid, "applied_at") != InvalidAttrNumber ?
+		"applied_at" : "'-infinity'::pg_catalog.timestamptz";
+}
 
 /* A row of entityapi.entity */
 typedef struct StoredEntity
@@ -345,10 +354,8 @@ find_entity(EaCatalog *catalog, HTAB *table, const char *key,
 		return entry->entity;
 
 	ea_exec_latest(EA_EXEC_READ,
-				   psprintf("SELECT e.* FROM (SELECT %s AS applied_at) o,"
-							" LATERAL (SELECT definition, applied_at FROM %s"
-							" WHERE %s) e", BEFORE_UPDATE,
-							ea_shards_name("entityapi.entity"), condition),
+				   psprintf("SELECT definition, %s FROM %s WHERE %s",
+							applied_at(), ea_shards_name("entityapi.entity"), condition),
 				   ea_params(EA_TEXT(key)),
 				   EA_READER(keep_entity, TEXTOID, TIMESTAMPTZOID), &stored);
 
