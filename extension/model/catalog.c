@@ -355,7 +355,8 @@ find_entity(EaCatalog *catalog, HTAB *table, const char *key,
 
 	ea_exec_latest(EA_EXEC_READ,
 				   psprintf("SELECT definition, %s FROM %s WHERE %s",
-							applied_at(), ea_shards_name("entityapi.entity"), condition),
+							applied_at(), ea_shards_name("entityapi.entity"),
+							condition),
 				   ea_params(EA_TEXT(key)),
 				   EA_READER(keep_entity, TEXTOID, TIMESTAMPTZOID), &stored);
 
