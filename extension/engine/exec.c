@@ -489,6 +489,9 @@ run_by_plan(EaPlan *kept, bool nested, EaExecMode mode, EaParams params,
 	begin_planning(receiver->reader, &receiver->planning);
 	ea_plan_choice_end(choice, list);
 	end_planning(receiver->reader, &receiver->planning);
+
+	/* a plan may have been prepared to be kept */
+	MemoryContextSwitchTo(receiver->caller);
 	return n;
 }
 
@@ -716,6 +719,7 @@ run_statement(const EaHeld *held, EaExecMode mode, bool one_row,
 		by_triggers = mode == EA_EXEC_WRITE && writes_with_triggers(kept);
 	}
 	ea_plancache_leave();
+	Assert(CurrentMemoryContext == receiver.caller);
 	triggered = by_triggers;
 	if (application != NULL && calls != ea_guard_calls())
 		ea_application_note_code(application);

@@ -203,6 +203,9 @@ ea_call_run(const EaCall *call, FunctionCallInfo fcinfo, bool guest)
 		XactReadOnly = read_only || req->reads_only;
 		set_request_id(req);
 		SPI_connect();
+
+		/* the memory of its connection goes before the answer is written */
+		MemoryContextSwitchTo(mcxt);
 		ea_version_note();
 		if (ea_guc_asks_primary && RecoveryInProgress())
 			run_on_standby(call, req, method);

@@ -11,6 +11,9 @@ use EntityApi::Test;
 use Test::More;
 use Time::HiRes qw(time sleep);
 
+# what a backend gives back is overwritten, so that nothing is read after that
+local $ENV{MALLOC_PERTURB_} = 85;
+
 my $primary = EntityApi::Test->cluster;
 $primary->apply(map { EntityApi::Test::checkout() . "/t/data/entities/$_.yaml" } qw(service values));
 my $standby = EntityApi::Test->standby($primary, 'near');
@@ -95,6 +98,16 @@ subtest 'reads' => sub {
 	cmp_ok($primary->psql('select count(*) from entityapi.audit'), '>', $before,
 		'is the primary\'s, who writes it down');
 	is($shim->http(GET => "/api/v1/specimens/$tenant", { token => $ann })->{status}, 404, 'absent');
+};
+
+subtest 'an answer of a session that knows nothing yet' => sub {
+	my $id = $standby->psql("select id from entityapi.account where username = 'ann'");
+	my $answer = $standby->psql(<<~"SQL");
+		set entityapi.asks_primary = on;
+		select headers from entityapi.handle('GET', '/api/v1/specimens',
+			jsonb_build_object('authorization', 'Bearer ' || '$ann->{accessToken}'), null, null)
+		SQL
+	like($answer, qr/"x-entityapi-principal": "$id"/, 'says whose it is');
 };
 
 subtest 'what one has written' => sub {
