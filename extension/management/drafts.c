@@ -76,9 +76,10 @@ check_unique(EaDraft *draft, bool sure)
 			if (value != NULL &&
 				(pass > 0 ||
 				 ea_exec_write(psprintf("SELECT 1 FROM %s WHERE %s = $1"
-										" AND id <> $2", draft->record->table,
-										rule->unique),
-							   ea_params(*value, EA_UUID(&draft->id))) > 0))
+										" AND ($3 OR id <> $2)",
+										draft->record->table, rule->unique),
+							   ea_params(*value, EA_UUID(&draft->id),
+										 EA_BOOL(draft->held == NULL))) > 0))
 				ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_POINTER,
 							  ea_errors_pointer(draft->base, rule->name),
 							  "This %s is taken.", rule->name);
@@ -111,7 +112,8 @@ ea_drafts_insert(EaDraft *draft)
 	const EaRecord *record = draft->record;
 	EaSqlBuf	b;
 
-	ea_uuid_make(&draft->id);
+	if (ea_drafts_stored(draft, "id") == NULL)
+		ea_uuid_make(&draft->id);
 	if (record->store != NULL)
 		record->store(draft);
 	if (record->secret_prefix != NULL)

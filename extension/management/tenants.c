@@ -10,6 +10,7 @@
 #include "utils/lsyscache.h"
 
 #include "base/jsonfmt.h"
+#include "base/uuid.h"
 #include "cluster/distributed.h"
 #include "cluster/turn.h"
 #include "management/drafts.h"
@@ -20,6 +21,25 @@
 
 /* A slug is fit for a DNS label (RFC 1035 section 2.3.4). */
 #define SLUG_MAX 63
+
+/*
+ * A tenant made anew has the rows again that others keep for it by its id, so
+ * this has one spelling.  That of zeros is nobody's (audit/audit.h).
+ */
+static EaValue
+read_id(EaDraft *draft, const EaJson *sent, const char *pointer)
+{
+	if (sent != NULL &&
+		(!ea_uuid_parse(sent->text, sent->len, &draft->id) ||
+		 strcmp(sent->text, ea_uuid_text(&draft->id)) != 0 ||
+		 ea_uuid_equal(&draft->id, &ea_audit_platform)))
+		ea_errors_add(draft->req, EA_ERR_INVALID_VALUE, EA_AT_POINTER, pointer,
+					  "An id is a UUID in lower case, and not that of"
+					  " zeros.");
+	else if (sent != NULL)
+		ea_drafts_store(draft, "id", EA_UUID(&draft->id));
+	return EA_UUID(&draft->id);
+}
 
 static EaValue
 read_slug(EaDraft *draft, const EaJson *sent, const char *pointer)
@@ -132,6 +152,8 @@ const EaBodyForm ea_tenants_form = EA_BODY_FORM(
 	"name", "name"},
 	{"slug", EA_JSON_STRING, true, "'pattern':'^[a-z0-9-]{1,63}$'", false,
 	read_slug, "slug", "slug"},
+	{"id", EA_JSON_STRING, false, "'format':'uuid'", false, read_id, NULL,
+	"id"},
 	{"admin", EA_JSON_OBJECT, false,
 		"'$ref':'#/components/schemas/TenantAdminCreation'", false,
 	read_admin}
