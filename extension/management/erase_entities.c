@@ -2,6 +2,9 @@
  * Links go first, then rows that others do not refer to.  Where references
  * run in a circle, those that may be null become null before; where they
  * must not, the rows that need one another go together.
+ *
+ * Rows of an application are its own: they stay, and a tenant that is made
+ * anew by its id has them again.
  */
 #include "postgres.h"
 
@@ -67,7 +70,7 @@ load_graph(EaRequest *req, Graph *graph)
 		EaEntity   *entity = ea_catalog_entity(req->catalog, lfirst(cell));
 
 		CHECK_FOR_INTERRUPTS();
-		if (entity == NULL || !entity->tenant_scoped)
+		if (entity == NULL || !entity->tenant_scoped || entity->of_application)
 			continue;
 		ea_names_map_put(graph->by_name, entity->name,
 						 &graph->vertices[graph->n]);
@@ -75,7 +78,7 @@ load_graph(EaRequest *req, Graph *graph)
 	}
 }
 
-/* NULL for one that is common to all tenants. */
+/* NULL for one that is common to all tenants, or the application's. */
 static Vertex *
 find_vertex(Graph *graph, const EaEntity *entity)
 {

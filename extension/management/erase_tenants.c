@@ -51,6 +51,7 @@ static struct
 {
 	bool		valid;
 	pg_uuid_t	tenant;
+	TimestampTz deleted_at;		/* one made anew by its id ends again */
 	int			revision;		/* of the manifest */
 	int			next;			/* of the plan; behind it, accounts */
 	bool		clean;			/* nothing found since the beginning */
@@ -127,13 +128,14 @@ erase_accounts(EaRequest *req, int limit)
 typedef struct Deleted
 {
 	pg_uuid_t	id;
+	TimestampTz at;
 	bool		settled;		/* nobody writes there any more */
 	FullTransactionId by;		/* deleted_by, */
 	TransactionId written;		/* and the transaction that wrote that */
 } Deleted;
 
 #define DELETED_TENANTS(written) \
-	"SELECT id, deleted_by, " written " FROM entityapi.tenant" \
+	"SELECT id, deleted_at, deleted_by, " written " FROM entityapi.tenant" \
 	" WHERE deleted_at IS NOT NULL ORDER BY deleted_at, id" \
 	" LIMIT " CppAsString2(TENANTS)
 
@@ -150,11 +152,12 @@ read_deleted(void *arg, TupleTableSlot *slot)
 	Deleted    *deleted = &list->tenants[list->n++];
 
 	deleted->id = *DatumGetUUIDP(slot->tts_values[0]);
-	deleted->settled = slot->tts_isnull[1];
+	deleted->at = DatumGetTimestampTz(slot->tts_values[1]);
+	deleted->settled = slot->tts_isnull[2];
 	if (deleted->settled)
 		return;
-	deleted->by = DatumGetFullTransactionId(slot->tts_values[1]);
-	deleted->written = DatumGetTransactionId(slot->tts_values[2]);
+	deleted->by = DatumGetFullTransactionId(slot->tts_values[2]);
+	deleted->written = DatumGetTransactionId(slot->tts_values[3]);
 }
 
 /* A number of another cluster, from a dump: nobody of that time is left. */
@@ -387,10 +390,11 @@ finish_tenant(EaRequest *req)
 /* -------- a step -------- */
 
 static bool
-is_place_of(EaRequest *req)
+is_place_of(EaRequest *req, const Deleted *deleted)
 {
 	return place.valid && place.revision == req->catalog->revision &&
-		ea_uuid_equal(&place.tenant, &req->tenant);
+		place.deleted_at == deleted->at &&
+		ea_uuid_equal(&place.tenant, &deleted->id);
 }
 
 static bool
@@ -448,7 +452,7 @@ erase_tenant(EaRequest *req, const Deleted *deleted, bool patient,
 
 	req->tenant = deleted->id;
 	req->has_tenant = true;
-	if (!is_place_of(req))
+	if (!is_place_of(req, deleted))
 	{
 		/*
 		 * with the locks of the later work, those that have to end would wait
@@ -462,6 +466,7 @@ erase_tenant(EaRequest *req, const Deleted *deleted, bool patient,
 		}
 		memset(&place, 0, sizeof(place));
 		place.tenant = req->tenant;
+		place.deleted_at = deleted->at;
 		place.revision = req->catalog->revision;
 		place.clean = deleted->settled;
 	}
@@ -527,7 +532,8 @@ ea_erase_step(EaRequest *req, bool patient, bool *more)
 	ea_exec_one(EA_EXEC_WRITE, ea_distributed() ?
 				DELETED_TENANTS("'0'::xid") : DELETED_TENANTS("xmin"),
 				EA_NO_PARAMS,
-				EA_READER(read_deleted, UUIDOID, XID8OID, XIDOID), &list);
+				EA_READER(read_deleted, UUIDOID, TIMESTAMPTZOID, XID8OID,
+						  XIDOID), &list);
 
 	/* a tenant that has to wait for transactions keeps no other waiting */
 	for (int i = 0; i < list.n && n == 0 && !*more; i++)
