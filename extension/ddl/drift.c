@@ -104,9 +104,14 @@ last_difference(Look *look)
 
 /* -------- what is there -------- */
 
-/* The first column of all that is read is the table, counted from 1. */
+/*
+ * The first column of all that is read is the table, counted from 1.  Texts of
+ * expressions are not read of tables that others made: these are compared with
+ * nothing, and values of a type in them come with code of its owner.
+ */
 #define OF_TABLES \
-	" FROM unnest($1::oid[]) WITH ORDINALITY t (relid, n)"
+	" FROM unnest($1::oid[], $2::bool[])" \
+	" WITH ORDINALITY t (relid, theirs, n)"
 
 static There *
 there_of(Look *look, TupleTableSlot *slot)
@@ -174,7 +179,7 @@ read_table(void *arg, TupleTableSlot *slot)
 
 #define COLUMNS_SQL \
 	"SELECT t.n, a.attname::text, a.atttypid, a.atttypmod, a.attnotnull," \
-	" pg_get_expr(d.adbin, d.adrelid)," \
+	" CASE WHEN NOT t.theirs THEN pg_get_expr(d.adbin, d.adrelid) END," \
 	" has_column_privilege('" READER "', a.attrelid, a.attnum, 'SELECT')" \
 	OF_TABLES " JOIN pg_attribute a" \
 	" ON a.attrelid = t.relid AND a.attnum > 0 AND NOT a.attisdropped" \
@@ -232,7 +237,8 @@ read_column(void *arg, TupleTableSlot *slot)
 	" || ' ON ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname)" \
 	" || ' ' || " LIST("i.indkey::int2[]", "i.indrelid") \
 	" || coalesce(' WHERE '" \
-	" || btrim(pg_get_expr(i.indpred, i.indrelid), '()'), '')" \
+	" || CASE WHEN NOT t.theirs" \
+	" THEN btrim(pg_get_expr(i.indpred, i.indrelid), '()') END, '')" \
 	" || CASE WHEN i.indexprs IS NULL AND i.indnkeyatts = i.indnatts" \
 	" AND m.amname = 'btree' AND 0 = ALL (i.indoption::int2[])" \
 	" AND NOT EXISTS (SELECT FROM unnest(i.indclass::oid[]) k (id)" \
@@ -262,10 +268,9 @@ read_object(void *arg, TupleTableSlot *slot)
 }
 
 #define POLICIES_SQL \
-	"SELECT t.n, p.polcmd = 'r' AND p.polpermissive <> t.restrictive" \
+	"SELECT t.n, p.polcmd = 'r' AND p.polpermissive <> t.theirs" \
 	" AND p.polroles = ARRAY['" READER "'::regrole::oid]," \
-	" p.polqual::text FROM unnest($1::oid[], $2::bool[])" \
-	" WITH ORDINALITY t (relid, restrictive, n)" \
+	" p.polqual::text" OF_TABLES \
 	" JOIN pg_policy p ON p.polrelid = t.relid" \
 	" AND p.polname = 'entityapi_read'"
 
@@ -279,29 +284,33 @@ read_policy(void *arg, TupleTableSlot *slot)
 	there->policy->tree = text_of(slot, 2);
 }
 
-/* The policy of a table holds beside others (reader_policies.c). */
+/*
+ * Others made it, so that the policy of it holds beside theirs
+ * (reader_policies.c).
+ */
 static bool
-is_restrictive(const Look *look, const EaDdlTable *table)
+is_theirs(const Look *look, const EaDdlTable *table)
 {
 	return table->existing && !look->distributed;
 }
 
 /* text[] of what is put down for each table that is there */
 static Datum
-array_of(Look *look, bool restrictive)
+array_of(Look *look, bool theirs)
 {
 	char	  **items = palloc(Max(look->n, 1) * sizeof(char *));
 
 	for (int i = 0; i < look->n; i++)
-		items[i] = !restrictive ? psprintf("%u", look->there[i].relid) :
-			is_restrictive(look, look->there[i].table) ? "t" : "f";
+		items[i] = !theirs ? psprintf("%u", look->there[i].relid) :
+			is_theirs(look, look->there[i].table) ? "t" : "f";
 	return ea_exec_text_array(items, look->n);
 }
 
 static void
 read_all(Look *look)
 {
-	EaParams	tables = ea_params(EA_TEXTS(array_of(look, false)));
+	EaParams	tables = ea_params(EA_TEXTS(array_of(look, false)),
+								   EA_TEXTS(array_of(look, true)));
 
 	ea_exec_each(EA_EXEC_LOOK, TABLES_SQL, tables,
 				 EA_READER(read_table, INT8OID, TEXTOID, BOOLOID, BOOLOID,
@@ -315,9 +324,7 @@ read_all(Look *look)
 	ea_exec_each(EA_EXEC_LOOK, INDEXES_SQL, tables,
 				 EA_READER(read_object, INT8OID, TEXTOID, TEXTOID, TEXTOID,
 						   BOOLOID), look);
-	ea_exec_each(EA_EXEC_LOOK, POLICIES_SQL,
-				 ea_params(EA_TEXTS(array_of(look, false)),
-						   EA_TEXTS(array_of(look, true))),
+	ea_exec_each(EA_EXEC_LOOK, POLICIES_SQL, tables,
 				 EA_READER(read_policy, INT8OID, BOOLOID, TEXTOID), look);
 }
 
@@ -554,7 +561,7 @@ compare_security(Look *look, There *there)
 		differ(look, EA_DDL_PART_POLICY, table,
 			   psprintf("the policy \"entityapi_read\" of %s is another than "
 						"was made", table->qualified), NULL);
-	else if (is_restrictive(look, table) && !there->admits)
+	else if (is_theirs(look, table) && !there->admits)
 		differ(look, EA_DDL_PART_POLICY, table,
 			   psprintf("the policy \"" READER "\" of %s does not exist",
 						table->qualified), NULL);
