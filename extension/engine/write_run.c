@@ -32,7 +32,8 @@ typedef struct Run
 	bool	   *triggered;
 	CachedPlanSource *source;
 	PlannedStmt *stmt;
-	bool		parted;			/* it is over a partitioned table of others */
+	bool		parted;			/* it is over several tables of others, or a
+								 * partitioned one */
 } Run;
 
 static EaReplaced *
@@ -52,36 +53,43 @@ is_over_partitions(const PlannedStmt *stmt)
 		RELKIND_PARTITIONED_TABLE;
 }
 
+/* The plan of a table that has had children names it twice. */
+static bool
+writes_several(const PlannedStmt *stmt)
+{
+	Oid			first = rt_fetch(linitial_int(stmt->resultRelations),
+								 stmt->rtable)->relid;
+	ListCell   *lc;
+
+	foreach(lc, stmt->resultRelations)
+	{
+		if (rt_fetch(lfirst_int(lc), stmt->rtable)->relid != first)
+			return true;
+	}
+	return false;
+}
+
 /*
- * The plan, if it is one that writes one table, which that of a table that has
- * had children names twice.  SPI runs others, as those of tables with rules.
+ * The plan, if it is one that writes one table.  SPI runs others, as those of
+ * tables with rules, but not as an application, which has no such tables.
  */
 static PlannedStmt *
 plan_of_write(const CachedPlan *plan, bool of_application)
 {
 	PlannedStmt *stmt = ea_plancache_statement(plan);
-	ListCell   *lc;
-	Oid			first = InvalidOid;
 
 	if (stmt == NULL || stmt->resultRelations == NIL)
 		return NULL;
-	if (of_application && is_over_partitions(stmt))
-		return stmt;
-	first = rt_fetch(linitial_int(stmt->resultRelations), stmt->rtable)->relid;
-	foreach(lc, stmt->resultRelations)
-	{
-		if (rt_fetch(lfirst_int(lc), stmt->rtable)->relid != first)
-			return NULL;
-	}
-	return stmt;
+	return of_application || !writes_several(stmt) ? stmt : NULL;
 }
 
+/* It writes partitions, or several tables at once (write/delete.c). */
 static bool
 is_parted(const PlannedStmt *stmt)
 {
 	const RangeTblEntry *rte;
 
-	if (is_over_partitions(stmt))
+	if (is_over_partitions(stmt) || writes_several(stmt))
 		return true;
 	rte = rt_fetch(linitial_int(stmt->resultRelations), stmt->rtable);
 	return rte->relkind == RELKIND_PARTITIONED_TABLE;

@@ -47,8 +47,21 @@ typedef struct Doomed
 								 * not, and deletions are noted, not rows */
 	int			depth;
 	const struct Doomed *parent;	/* whose deletion this is part of */
-	bool	   *told;			/* all are noted, and may go with others */
+	struct Circle *circle;
 } Doomed;
+
+/*
+ * Rows of an application that references lead back to.  All of a circle are
+ * noted, and go at once: no order of deletion suits their foreign keys, and a
+ * key that cascades takes along what is yet to be noted, in the circle or
+ * beside it.
+ */
+typedef struct Circle
+{
+	bool		told;			/* all are noted */
+	const Doomed *outermost;	/* with which they go, or NULL */
+	List	   *along;			/* of Doomed *, which go with these */
+} Circle;
 
 /* The deletions that rows which go for good were part of. */
 typedef struct Purged
@@ -78,52 +91,82 @@ add_referring(EaSqlBuf *b, EaEntity *child, int alias, const char *column,
 					   child->deleted_column);
 }
 
-/* The rows that one is among; NULL: it is not doomed. */
+static bool
+is_among(EaEntity *entity, const EaId *id, const Doomed *doomed)
+{
+	for (int i = 0; doomed->entity == entity && i < doomed->ids->n; i++)
+	{
+		if (ea_id_equal(id, &doomed->ids->items[i]))
+			return true;
+	}
+	return false;
+}
+
+/* The rows that one is among, or goes with; NULL: it is not doomed. */
 static const Doomed *
 find_doomed(EaEntity *entity, const EaId *id, const Doomed *doomed)
 {
 	for (; doomed != NULL; doomed = doomed->parent)
 	{
-		for (int i = 0; doomed->entity == entity && i < doomed->ids->n; i++)
+		ListCell   *lc;
+
+		if (is_among(entity, id, doomed))
+			return doomed;
+		foreach(lc, doomed->circle->along)
 		{
-			if (ea_id_equal(id, &doomed->ids->items[i]))
+			if (is_among(entity, id, lfirst(lc)))
 				return doomed;
 		}
 	}
 	return NULL;
 }
 
+/* All of these, up to the outermost, lead back to that. */
+static void
+close_circle(EaRequest *req, const Doomed *doomed, const Doomed *outermost)
+{
+	for (; doomed != outermost->parent; doomed = doomed->parent)
+	{
+		Circle	   *circle = doomed->circle;
+
+		if (!doomed->hard || !doomed->entity->of_application)
+			continue;
+		if (!circle->told)
+			note_deleted(req, doomed);
+		if (doomed != outermost && (circle->outermost == NULL ||
+									circle->outermost->depth >
+									outermost->depth))
+			circle->outermost = outermost;
+	}
+}
+
 /*
  * References may run in a circle: then a row is found that is about to be
  * deleted anyway, and no order of deletion suits the foreign keys.  The
- * service's own wait.  Those of an application may take the row along, and
- * with it all that is doomed as it is, so these are noted before.
+ * service's own wait.
  */
 static void
 leave_out_doomed(EaRequest *req, EaEntity *entity, const char *column,
 				 EaIds *ids, const Doomed *doomed)
 {
-	const Doomed *first = NULL;
+	const Doomed *outermost = NULL;
 	int			n = 0;
 
 	for (int i = 0; i < ids->n; i++)
 	{
-		const Doomed *found = find_doomed(entity, &ids->items[i], doomed);
+		const Doomed *found = find_doomed(entity, &ids->items[i],
+										  doomed->parent);
 
 		CHECK_FOR_INTERRUPTS();
 		if (found == NULL)
 			ids->items[n++] = ids->items[i];
-		else if (first == NULL || found->depth < first->depth)
-			first = found;
+		else if (outermost == NULL || found->depth < outermost->depth)
+			outermost = found;
 	}
 	if (n < ids->n)
 		ea_links_defer(req, entity, column);
-	for (; first != NULL && doomed != first->parent; doomed = doomed->parent)
-	{
-		if (entity->of_application && doomed->entity->of_application &&
-			doomed->hard && !*doomed->told)
-			note_deleted(req, doomed);
-	}
+	if (outermost != NULL && entity->of_application)
+		close_circle(req, doomed, outermost);
 	ids->n = n;
 }
 
@@ -139,10 +182,10 @@ cascade_rows(EaRequest *req, EaEntity *child, const char *column,
 			 const Doomed *doomed, Which which)
 {
 	EaIds		ids = {&child->key};
-	bool		told = false;
+	Circle		circle = {0};
 	Doomed		children = {child, &ids, doomed->hard || !child->soft_delete,
 		doomed->deletion, doomed->released, doomed->purged, doomed->depth + 1,
-	doomed, &told};
+	doomed, &circle};
 	EaSqlBuf	b;
 	int			alias;
 
@@ -161,7 +204,7 @@ cascade_rows(EaRequest *req, EaEntity *child, const char *column,
 	/* held, or it could be moved away before it is deleted */
 	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s FOR UPDATE", alias, child->id_column);
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, &ids);
-	leave_out_doomed(req, child, column, &ids, doomed->parent);
+	leave_out_doomed(req, child, column, &ids, doomed);
 
 	/* declarations from before this was a fault of theirs */
 	if (ids.n > 0 && children.hard && !doomed->hard)
@@ -482,7 +525,7 @@ note_deleted(EaRequest *req, const Doomed *doomed)
 	PurgedRow	purged = {req, entity, doomed->purged};
 	EaSqlBuf	b;
 
-	*doomed->told = true;
+	doomed->circle->told = true;
 	if (doomed->purged == NULL && !ea_audit_entities(req))
 		return;
 	ea_sqlbuf_init(&b, req);
@@ -511,7 +554,7 @@ purge_rows(EaSqlBuf *b, const Doomed *doomed, int alias)
 
 /*
  * The rows go, or are marked; each is held, so that none can have gone, but
- * with others by a key of an application.
+ * with others of a circle.
  */
 static void
 take_away(EaSqlBuf *b, const Doomed *doomed, int alias)
@@ -520,7 +563,7 @@ take_away(EaSqlBuf *b, const Doomed *doomed, int alias)
 		b->req, doomed->entity, false, !doomed->hard, doomed->deletion
 	};
 
-	if (*doomed->told)
+	if (doomed->circle->told)
 	{
 		ea_sqlbuf_run(b, EA_EXEC_WRITE, true, NULL, NULL);
 		b->triggered = true;
@@ -560,6 +603,65 @@ mark_rows(EaSqlBuf *b, const Doomed *doomed)
 	return set.data;
 }
 
+/* Rows of a circle, and those that go with them, wait for its outermost. */
+static void
+leave_to_outermost(const Doomed *doomed)
+{
+	Circle	   *circle = doomed->circle->outermost->circle;
+	Doomed	   *kept = palloc(sizeof(Doomed));
+	EaIds	   *ids = palloc(sizeof(EaIds));
+
+	*kept = *doomed;
+	*ids = *doomed->ids;
+	kept->ids = ids;
+	circle->along = lappend(circle->along, kept);
+	circle->along = list_concat(circle->along, doomed->circle->along);
+}
+
+static int
+delete_from(EaSqlBuf *b, const Doomed *doomed)
+{
+	int			alias = ea_sqlbuf_delete(b, doomed->entity);
+
+	ea_sqlbuf_among(b, alias, doomed->entity->id_column, "= ANY", doomed->ids);
+	return alias;
+}
+
+/* One statement deletes all, so that keys are looked at when all have gone. */
+static int
+delete_along(EaSqlBuf *b, const Doomed *doomed)
+{
+	ListCell   *lc;
+
+	b->deleted_too = true;
+	foreach(lc, doomed->circle->along)
+	{
+		ea_sqlbuf_addf(b, "%s d%d AS (", foreach_current_index(lc) > 0 ? "," :
+					   "WITH", foreach_current_index(lc));
+		delete_from(b, lfirst(lc));
+		ea_sqlbuf_add(b, ")");
+	}
+	if (doomed->circle->along != NIL)
+		ea_sqlbuf_add(b, " ");
+	return delete_from(b, doomed);
+}
+
+/* The tables are held by now: a key that is not there does not come. */
+static void
+check_gone(const EaSqlBuf *b, const Doomed *doomed)
+{
+	ListCell   *lc;
+
+	foreach(lc, doomed->circle->along)
+	{
+		const Doomed *gone = lfirst(lc);
+
+		ea_written_rows(b, gone->entity, gone->ids, EA_WRITTEN_GONE);
+		ea_acting_keys_check(gone->entity);
+	}
+	ea_acting_keys_check(doomed->entity);
+}
+
 static void
 delete_rows(EaRequest *req, const Doomed *doomed)
 {
@@ -573,22 +675,24 @@ delete_rows(EaRequest *req, const Doomed *doomed)
 		refuse_delete(req);
 
 	release_rows(req, doomed);
+	if (doomed->circle->outermost != NULL)
+	{
+		leave_to_outermost(doomed);
+		return;
+	}
 	ea_writing_begin(req, entity, EA_WRITING_DELETES);
 	ea_sqlbuf_init(&b, req);
 	if (doomed->hard)
-	{
-		b.deleted_too = true;
-		alias = ea_sqlbuf_delete(&b, entity);
-	}
+		alias = delete_along(&b, doomed);
 	else
+	{
 		alias = ea_sqlbuf_update(&b, entity, mark_rows(&b, doomed),
 								 EA_OP_DELETE);
-	ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY", doomed->ids);
+		ea_sqlbuf_among(&b, alias, entity->id_column, "= ANY", doomed->ids);
+	}
 	take_away(&b, doomed, alias);
-
-	/* the tables are held by now: a key that is not there does not come */
 	if (doomed->hard)
-		ea_acting_keys_check(entity);
+		check_gone(&b, doomed);
 }
 
 void
@@ -599,9 +703,9 @@ ea_delete_resource(EaRequest *req, EaEntity *entity, const EaId *id,
 	EaIds		ids = {&entity->key, 1, 1, &first};
 	List	   *released = NIL;
 	pg_uuid_t	deletion;
-	bool		told = false;
+	Circle		circle = {0};
 	Doomed		doomed = {entity, &ids, !entity->soft_delete, &deletion,
-	&released, NULL, 0, NULL, &told};
+	&released, NULL, 0, NULL, &circle};
 	bool		deferred = req->deferred != NIL;
 	EaAround	around;
 
@@ -626,9 +730,9 @@ ea_delete_for_good(EaRequest *req, EaEntity *entity, const EaId *id)
 	EaId		first = *id;
 	EaIds		ids = {&entity->key, 1, 1, &first};
 	Purged		purged = {ea_names_map_create(16)};
-	bool		told = false;
+	Circle		circle = {0};
 	Doomed		doomed = {entity, &ids, true, NULL, NULL, &purged, 0, NULL,
-	&told};
+	&circle};
 
 	delete_rows(req, &doomed);
 	ea_links_check_deferred(req);
@@ -640,9 +744,9 @@ ea_delete_referred(EaRequest *req, EaEntity *entity, const EaId *id)
 {
 	EaId		first = *id;
 	EaIds		ids = {&entity->key, 1, 1, &first};
-	bool		told = false;
+	Circle		circle = {0};
 	Doomed		doomed = {entity, &ids, true, NULL, NULL, NULL, 0, NULL,
-	&told};
+	&circle};
 
 	release_rows(req, &doomed);
 	ea_links_check_deferred(req);
