@@ -62,24 +62,42 @@ note_taken_meanwhile(EaRequest *req, EaField *field)
 }
 
 /*
- * Foreign keys, also those that others have made, and either end of them.  One
- * that has waited for the end of a deletion says no more what was done.
+ * A foreign key that has waited for the end says no more what was done.  Where
+ * rows have been deleted it is about these: the targets of references were
+ * looked for before these were written.
  */
+static bool
+is_late_deletion(const EaRequest *req)
+{
+	return req->deletes && req->writing.entity == NULL &&
+		(req->method != EA_DELETE || req->field == NULL);
+}
+
+/* Foreign keys, also those that others have made, and either end of them. */
 static void
 note_reference(EaRequest *req, const EaViolation *found)
 {
-	bool		waited = req->method == EA_DELETE &&
-		req->writing.entity == NULL && req->field == NULL;
+	bool		late = is_late_deletion(req);
 
-	if (req->writing.deleting || waited || found->referred)
-		note_of(req, EA_ERR_REFERENCED, waited ? NULL : found->field,
+	if (req->writing.deleting || late || found->referred)
+		note_of(req, EA_ERR_REFERENCED, late ? NULL : found->field,
 				"Others still refer to the value of \"%s\".",
-				req->writing.deleting || waited ?
+				req->writing.deleting || late ?
 				"Other resources still refer to this one." :
 				"Others still refer to a value that would be another.");
 	else
 		note_of(req, EA_ERR_RELATED_NOT_FOUND, found->field,
 				EA_NO_SUCH_RESOURCE, EA_NO_SUCH_RESOURCE);
+}
+
+/* The message is of the end that is referred to, in any language. */
+static bool
+is_of_target(const ErrorData *edata)
+{
+	static const char start[] = "update or delete on table";
+
+	return edata->message_id != NULL &&
+		strncmp(edata->message_id, start, sizeof(start) - 1) == 0;
 }
 
 /* A constraint of the table, which names the field if it is of one alone. */
@@ -139,7 +157,8 @@ note_violation(EaRequest *req, const ErrorData *edata, const EaRaisedRow *row)
 	if (edata->sqlerrcode == ERRCODE_FOREIGN_KEY_VIOLATION ||
 		edata->sqlerrcode == ERRCODE_RESTRICT_VIOLATION)
 	{
-		if (!found.known && !w->deleting && ea_raised_here(req, edata))
+		if (!found.known && !w->deleting && ea_raised_here(req, edata) &&
+			!(is_late_deletion(req) && is_of_target(edata)))
 			return false;
 		note_reference(req, &found);
 		return true;

@@ -74,6 +74,7 @@ ea_writing_begin(EaRequest *req, struct EaEntity *entity, EaWritingHow how)
 		how == EA_WRITING_RELEASES;
 	req->writing.releasing = how == EA_WRITING_RELEASES;
 	req->writing.restoring = how == EA_WRITING_RESTORES;
+	req->deletes |= how == EA_WRITING_DELETES;
 }
 
 void

@@ -109,6 +109,7 @@ struct EaRequest
 	bool		strangers;		/* user-defined code ran in it */
 	Size		unseen;			/* bytes kept since the limit was looked at */
 	bool		called;			/* hooks among it */
+	bool		deletes;		/* rows that others may still refer to */
 	struct EaAudit *audit;		/* records so far, NULL: none */
 
 	/* faults so far */

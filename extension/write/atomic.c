@@ -523,6 +523,9 @@ ea_atomic_run(EaRequest *req)
 	for (run.current = 0; run.current < run.ops->n; run.current++)
 		run_operation(&run, &run.ops->items[run.current]);
 	flush_batch(&run);
+
+	/* a failure from here on is of no operation */
+	ea_writing_end(req);
 	ea_links_check_deferred(req);
 	ea_jsonwrite_lit(req->out, "]}");
 	req->status = 200;

@@ -135,5 +135,34 @@ for my $way ('on', 'off')
 	};
 }
 
+subtest 'keys that wait' => sub {
+	$cluster->psql(q{insert into shop.parent select n, 'p' from generate_series(1, 9) n; insert into shop.child values (1, 'c', 1); insert into shop.unseen values (1, 2)});
+	my %other = (op => 'add', data => { type => 'plains', attributes => { name => 'x' } });
+	my @tries = ([ 'a child is there', '1' ], [ 'one that nobody knows', '2' ]);
+
+	$ann->refused("$_->[0]: alone", 409, 'STILL_REFERENCED', undef, DELETE => "/parents/$_->[1]") for @tries;
+	for my $try (map { my $t = $_; map { [ "$t->[0]: $_->[0]", @{ $_->[1] } ] } [ last => [ \%other, gone(parents => $t->[1]) ] ], [ first => [ gone(parents => $t->[1]), \%other ] ], [ only => [ gone(parents => $t->[1]) ] ] } @tries)
+	{
+		my ($name, @operations) = @$try;
+		my $answer = batch(@operations);
+
+		is("$answer->{status} $answer->{json}{errors}[0]{code}", '409 STILL_REFERENCED', $name) or diag $answer->{body};
+	}
+	my $answer = batch({ op => 'add', data => { type => 'children', id => '9', attributes => {}, relationships => { parent => { data => { type => 'parents', id => '9' } } } } }, gone(parents => '9'), \%other);
+	is("$answer->{status} $answer->{json}{errors}[0]{code}", '409 STILL_REFERENCED', 'one that the same request made') or diag $answer->{body};
+	is_deeply($answer->{json}{errors}[0]{source}, undef, 'which is of no operation');
+	is($cluster->psql('select count(*) from shop.parent'), 9, 'all are there');
+	is(batch(gone(children => '1'), gone(parents => '1'))->{status}, 200, 'in order they go');
+	is(batch(gone(parents => '3'), { op => 'add', data => { type => 'children', id => '2', attributes => {}, relationships => { parent => { data => { type => 'parents', id => '3' } } } } })->{status}, 404, 'what has gone before is not found');
+};
+
+subtest 'a sequence at its end' => sub {
+	$ann->good(201, POST => '/numbereds', data => { type => 'numbereds', attributes => { name => 'n' } }) for 1, 2;
+	my $from = -s $cluster->log;
+	my $answer = $ann->call(POST => '/numbereds', data => { type => 'numbereds', attributes => { name => 'n' } });
+	is($answer->{status}, 500, 'is no fault of a client, and none can mend it') or diag $answer->{body};
+	like(logged($from), qr/entityapi request \S+ failed: nextval: reached maximum value of sequence "numbered_id_seq" \(2\)/, 'the log tells');
+};
+
 is($shim->stop, 0, 'ends with 0');
 done_testing;
