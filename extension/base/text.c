@@ -53,6 +53,34 @@ ea_text_format(StringInfo buf, const char *format,...)
 	ea_text_string(buf, format);
 }
 
+/* Bytes that a text has in a line of the log */
+#define MOST_LOGGED 1000
+
+char *
+ea_text_logged(const char *text)
+{
+	int			len = strlen(text);
+	int			most = Min(len, MOST_LOGGED);
+	StringInfoData line;
+
+	/* not within a character */
+	while (most < len && most > 0 && (text[most] & 0xC0) == 0x80)
+		most--;
+	initStringInfo(&line);
+	for (int i = 0; i < most; i++)
+	{
+		unsigned char c = text[i];
+
+		if (c < ' ' || c == 0x7f)
+			appendStringInfo(&line, "\\x%02x", c);
+		else
+			appendStringInfoCharMacro(&line, c);
+	}
+	if (most < len)
+		appendStringInfoString(&line, "...");
+	return line.data;
+}
+
 bool
 ea_text_is_ascii(const char *bytes, int len)
 {

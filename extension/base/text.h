@@ -38,6 +38,12 @@ extern void ea_text_number(StringInfo buf, int64 number);
 extern void ea_text_format(StringInfo buf, const char *format,...)
 			pg_attribute_printf(2, 3);
 
+/*
+ * As it may stand in a line of the server's log, in which nobody is to write
+ * lines of his own: control characters are escaped, and it is cut.
+ */
+extern char *ea_text_logged(const char *text);
+
 /* Characters of well-formed UTF-8. */
 static inline int
 ea_text_characters(const char *bytes, int len)

@@ -10,6 +10,7 @@
 #include "mb/pg_wchar.h"
 
 #include "authz/authz.h"
+#include "base/text.h"
 #include "cluster/distributed.h"
 #include "engine/exec.h"
 #include "entry/failure.h"
@@ -270,7 +271,7 @@ log_failure(EaRequest *req, const ErrorData *edata)
 			(errcode(edata->sqlerrcode),
 			 errmsg("entityapi request %s%s%s failed: %s", req->request_id,
 					trace ? " of trace " : "", trace ? trace : "",
-					edata->message),
+					ea_text_logged(edata->message)),
 			 edata->hint ? errhint("%s", edata->hint) : 0,
 			 edata->context ? errcontext("%s", edata->context) : 0,
 			 edata->internalquery ? internalerrquery(edata->internalquery) : 0,

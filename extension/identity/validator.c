@@ -131,7 +131,7 @@ find_principal(EaRequest *req)
 	if (principal == NULL)
 		ereport(LOG,
 				(errmsg("entityapi request %s: credential validator: %s",
-						req->request_id, why),
+						req->request_id, ea_text_logged(why)),
 				 errhidestmt(true)));
 	return principal;
 }

@@ -3,6 +3,7 @@
 #include "access/xact.h"
 #include "utils/resowner.h"
 
+#include "base/text.h"
 #include "management/attempt.h"
 #include "request/errors.h"
 
@@ -53,7 +54,8 @@ ea_attempt(EaRequest *req, void (*work) (void *arg), void *arg,
 			ea_errors_rethrow(edata);
 		ereport(LOG,
 				(errcode(edata->sqlerrcode),
-				 errmsg("entityapi cannot %s: %s", what, edata->message),
+				 errmsg("entityapi cannot %s: %s", what,
+						ea_text_logged(edata->message)),
 				 edata->context ? errcontext("%s", edata->context) : 0,
 				 errhidestmt(true)));
 		req->nproblems = 0;

@@ -15,6 +15,7 @@
 #include "utils/timestamp.h"
 
 #include "audit/audit.h"
+#include "base/sha256.h"
 #include "engine/exec.h"
 #include "management/attempt.h"
 #include "management/purge_deleted.h"
@@ -262,6 +263,24 @@ purge_due(void *arg)
 	}
 }
 
+/*
+ * A row, in the server's log.  A text is somebody's data, and its hash says
+ * which one it is.
+ */
+static const char *
+logged_id(const EaIdKey *key, const EaId *id)
+{
+	char	   *text = ea_id_text(key, id);
+	uint8		hash[PG_SHA256_DIGEST_LENGTH];
+	char		hex[2 * PG_SHA256_DIGEST_LENGTH + 1];
+
+	if (key->form == EA_ID_UUID || key->form == EA_ID_NUMBER)
+		return text;
+	ea_sha256(text, strlen(text), hash);
+	hex[hex_encode((const char *) hash, sizeof(hash), hex)] = '\0';
+	return psprintf("with the id of SHA-256 %s", hex);
+}
+
 static int64
 purge_one(EaRequest *req, Due *due)
 {
@@ -271,7 +290,7 @@ purge_one(EaRequest *req, Due *due)
 	req->tenant = due->tenant;
 	if (!ea_attempt(req, purge_due, due,
 					psprintf("purge %s %s", due->entity->type,
-							 ea_id_text(&due->entity->key, &due->id))))
+							 logged_id(&due->entity->key, &due->id))))
 	{
 		req->deferred = NIL;
 		return 0;

@@ -1,17 +1,14 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/syscache.h"
 
+#include "base/text.h"
 #include "model/held_value.h"
 #include "model/sqlbuf.h"
-
-/* Of what an input function says, which repeats the value, in the log */
-#define MOST_MESSAGE 1000
 
 static bool
 is_label(Oid type, Datum value)
@@ -90,10 +87,7 @@ converts(EaRequest *req, const EaField *field, Datum value)
 				(errcode(edata->sqlerrcode),
 				 errmsg("entityapi request %s: a value of \"%s\" is refused "
 						"by its type: %s", req->request_id, field->name,
-						pnstrdup(edata->message,
-								 pg_mbcliplen(edata->message,
-											  strlen(edata->message),
-											  MOST_MESSAGE))),
+						ea_text_logged(edata->message)),
 				 errhidestmt(true)));
 		fine = false;
 	}

@@ -8,6 +8,7 @@
 #include "base/grow.h"
 #include "base/guc.h"
 #include "base/jsonwrite.h"
+#include "base/text.h"
 #include "base/uuid.h"
 #include "model/types.h"
 #include "read/document_rows.h"
@@ -290,7 +291,7 @@ ea_document_twice(const EaEntity *entity, const EaId *id)
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("the view %s has several rows of one id: entity \"%s\", "
 					"id %s", entity->table, entity->name,
-					ea_id_text(&entity->key, id)),
+					ea_text_logged(ea_id_text(&entity->key, id))),
 			 errhint("Let \"key\" name a column whose values differ.")));
 }
 

@@ -19,6 +19,7 @@
 #include "utils/timeout.h"
 
 #include "base/compat.h"
+#include "base/text.h"
 #include "request/errors.h"
 #include "trust/application_role.h"
 #include "trust/pin.h"
@@ -188,7 +189,7 @@ ea_udf_call(EaRequest *req, const char *label, const char *schema,
 		FlushErrorState();
 		ereport(LOG,
 				(errmsg("entityapi request %s: %s: %s", req->request_id,
-						label, error->message),
+						label, ea_text_logged(error->message)),
 				 error->context ? errcontext("%s", error->context) : 0,
 				 errhidestmt(true)));
 		outcome = EA_UDF_FAILED;

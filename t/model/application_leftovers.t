@@ -135,6 +135,29 @@ for my $way ('on', 'off')
 	};
 }
 
+subtest 'a purge over a circle of keys that only refuse' => sub {
+	my $from = -s $cluster->log;
+
+	# of all that is deleted, one is held by what nobody knows
+	$cluster->psql(q{insert into shop.box (id, name) select n::text, 'box' from generate_series(1, 6) n; insert into shop.item select n::text, 'item', n::text from generate_series(1, 6) n;
+		update shop.box set item_id = (id::int % 6 + 1)::text; insert into shop.box (id, name) values ('u', 'u'), (E'an\nn', 'v'), ('w/x', 'w'); update shop.box set up_id = case id when 'u' then E'an\nn' else 'u' end where id in ('u', E'an\nn')});
+	$ann->good(204, DELETE => '/boxes/1');
+	$ann->good(204, DELETE => '/boxes/u');
+	$ann->good(204, DELETE => '/boxes/w~1x');
+	is($cluster->psql('select count(*) from shop.box where deleted_at is null'), 0, 'all are deleted');
+	$cluster->psql(q{update shop.box set deleted_at = now() - interval '3 days'; update shop.item set deleted_at = now() - interval '3 days';
+		create table shop.held (box_id text references shop.box); insert into shop.held values (E'an\nn')});
+	$cluster->psql('select entityapi.sweep()') for 1 .. 3;
+	is($cluster->psql('select string_agg(replace(id, chr(10), $$-$$), $$ $$ order by id) from shop.box'), 'an-n u', 'all go but for what is held');
+	is($cluster->psql('select count(*) from shop.item'), 0, 'with what refers to them');
+	is($cluster->psql(q{select string_agg(detail, ' ' order by detail) from entityapi.audit where action like '%PURGE%' and target_type = 'boxes'}), '1 row, by a role of the database 6 rows, by a role of the database', 'two records');
+	my $said = logged($from);
+	like($said, qr/entityapi cannot purge boxes with the id of SHA-256 @{[ Digest::SHA::sha256_hex("an\nn") ]}: /, 'the log names it by a hash');
+	unlike($said, qr/an\s*n:/, 'and by nothing else');
+	$cluster->psql('drop table shop.held; select entityapi.sweep()');
+	is($cluster->psql('select count(*) from shop.box'), 0, 'all are gone in the end');
+};
+
 subtest 'keys that wait' => sub {
 	$cluster->psql(q{insert into shop.parent select n, 'p' from generate_series(1, 9) n; insert into shop.child values (1, 'c', 1); insert into shop.unseen values (1, 2)});
 	my %other = (op => 'add', data => { type => 'plains', attributes => { name => 'x' } });
