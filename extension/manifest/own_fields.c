@@ -340,6 +340,17 @@ ea_manifest_check_caller(EaManifest *m, EaDeclField *field)
 	const char *hint = NULL;
 	const char *why = NULL;
 
+	if (json != NULL && field == field->entity->key_field)
+	{
+		ea_manifest_fault(m, field->entity->document->label,
+						  ea_errors_pointer(field->pointer, "default"),
+						  "the field is the key, and a default would be the "
+						  "id of one row only",
+						  "leave it to the client, or give the column a "
+						  "default and make the field readOnly");
+		field->default_value = NULL;
+		return true;
+	}
 	if (json == NULL || (field->type != NULL &&
 						 (json->kind != EA_JSON_OBJECT ||
 						  (field->type->json_kinds &

@@ -187,5 +187,13 @@ subtest 'a sequence at its end' => sub {
 	like(logged($from), qr/entityapi request \S+ failed: nextval: reached maximum value of sequence "numbered_id_seq" \(2\)/, 'the log tells');
 };
 
+subtest 'a default of a key' => sub {
+	local $spec{Coded}{fields}{code} = { type => 'string', default => 'x' };
+	like(try_apply()->{err}, qr{Coded.json#1: /spec/fields/code/default: the field is the key, and a default would be the id of one row only}, 'is refused');
+	my $validated = EntityApi::Test::run([ EntityApi::Test::private_program('entityapi-shim'), 'validate', $folder ]);
+	like("$validated->{out}$validated->{err}", qr{/spec/fields/code/default}, 'without a database, too');
+};
+is(try_apply()->{status}, 0, 'applied without it');
+
 is($shim->stop, 0, 'ends with 0');
 done_testing;
