@@ -195,5 +195,14 @@ subtest 'a default of a key' => sub {
 };
 is(try_apply()->{status}, 0, 'applied without it');
 
+subtest 'references without an index' => sub {
+	my $warned = try_apply('--dry-run');
+	is($warned->{status}, 0, 'are no fault');
+	like($warned->{err}, qr{WARNING: +Refers\.json#1: /spec/fields/typed: its column "typed_id" has no index\nHINT: +CREATE INDEX ON shop\.refers \(typed_id\)}, 'but a warning');
+	unlike($warned->{err}, qr/Child/, 'of these alone');
+	$cluster->psql('create index on shop.refers (typed_id)');
+	unlike(try_apply()->{err}, qr/Refers/, 'until there is one');
+};
+
 is($shim->stop, 0, 'ends with 0');
 done_testing;
