@@ -14,6 +14,7 @@
 
 #include "base/jsonfmt.h"
 #include "openapi/entities.h"
+#include "openapi/labels.h"
 #include "openapi/writer.h"
 
 /* The schemas that a field is shown in. */
@@ -226,6 +227,8 @@ put_attribute(EaApi *api, const EaField *field, const EaJson *json,
 			ea_jsonfmt_put(api->out, "%,%q", field->enum_values[i]);
 		ea_jsonfmt_put(api->out, field->required ? "]" : ",null]");
 	}
+	if (type->id == EA_TYPE_ENUM && OidIsValid(field->columns[0].held))
+		ea_openapi_labels(api, field);
 	put_limits(api, field);
 	if (purpose == FOR_ANSWER && field->read_only)
 		ea_jsonfmt_put(api->out, "%,'readOnly':true");

@@ -27,6 +27,7 @@
 #include "model/catalog.h"
 #include "openapi/components.h"
 #include "openapi/entities.h"
+#include "openapi/labels.h"
 #include "openapi/openapi.h"
 #include "openapi/paths.h"
 #include "openapi/record_schemas.h"
@@ -78,11 +79,12 @@ static struct
 static char *
 made_for(const EaCatalog *catalog)
 {
-	return psprintf("%s %s %d %d %d %d %d %s", EA_VERSION, EA_SOURCES,
+	return psprintf("%s %s %d %d %d %d %d %s%s", EA_VERSION, EA_SOURCES,
 					catalog->revision,
 					ea_guc_credential_validator[0] != '\0',
 					ea_guc_max_filter_length, ea_guc_max_page_size,
-					ea_guc_max_operations, ea_guc_base_url);
+					ea_guc_max_operations, ea_guc_base_url,
+					ea_openapi_labels_state(catalog));
 }
 
 static void

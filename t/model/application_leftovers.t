@@ -204,5 +204,43 @@ subtest 'references without an index' => sub {
 	unlike(try_apply()->{err}, qr/Refers/, 'until there is one');
 };
 
+subtest 'labels' => sub {
+	my $schemas = sub { return $ann->good(200, GET => '/openapi.json')->{json}{components}{schemas} };
+	my $labels = sub { return $encoder->encode($schemas->()->{NumberedAttributes}{properties}{ $_[0] }{enum}) };
+	my $etag = sub { return $ann->good(200, GET => '/openapi.json')->{headers}{etag} };
+
+	is($labels->('mood'), '["sad","ok","glad",null]', 'are in the description');
+	is($labels->('other'), '["sad","ok","glad"]', 'without null where it is required');
+	is($encoder->encode($schemas->()->{NumberedCreateDocument}{properties}{data}{properties}{attributes}{properties}{mood}{enum}), '["sad","ok","glad",null]', 'in what is sent, too');
+	my $before = $etag->();
+	is($etag->(), $before, 'with one tag');
+	is($ann->call(GET => '/openapi.json', headers => { 'If-None-Match' => $before })->{status}, 304, 'that is known');
+	$cluster->psql(q{alter type shop.mood add value 'wild' before 'ok'});
+	is($labels->('mood'), '["sad","wild","ok","glad",null]', 'follow the type');
+	isnt($etag->(), $before, 'and so does the tag');
+	is($ann->call(GET => '/openapi.json', headers => { 'If-None-Match' => $before })->{status}, 200, 'which says so');
+	is($encoder->encode($encoder->decode($cluster->psql('select entityapi.openapi(1)'))->{components}{schemas}{NumberedAttributes}{properties}{mood}{enum}), '["sad","wild","ok","glad",null]', 'by SQL as well');
+	$cluster->psql(q{alter type shop.mood rename value 'sad' to 'blue'});
+	is($labels->('mood'), '["blue","wild","ok","glad",null]', 'another name');
+	$cluster->psql(q{create type shop.mood2 as enum ('one', 'two'); alter table shop.numbered alter mood type shop.mood2 using null});
+	$ann->call(GET => '/numbereds');
+	$ann->good(200, GET => '/openapi.json');
+};
+
+subtest 'a key of another type' => sub {
+	my $from = -s $cluster->log;
+
+	$cluster->psql('alter table shop.typed alter id type bigint');
+	is($ann->call(GET => '/typeds')->{status}, 500, 'until applied again');
+	like(logged($from), qr/entityapi request \S+ failed: column id of table shop.typed is not what entity "Typed" needs: integer not null\n.*HINT: +It was altered by hand\. +Applying the manifests again/, 'the log tells');
+	like($cluster->psql('select string_agg(message, $$ $$) from entityapi.list_differences()'), qr/column id of table shop.typed is not what entity "Typed" needs/, 'and a difference');
+	is($ann->call(GET => '/plains')->{status}, 200, 'all else is served');
+	$spec{Numbered}{fields}{mood} = { type => 'string', enum => 'database' };
+	my $again = try_apply();
+	is($again->{status}, 0, 'applied') or diag $again->{err};
+	is($ann->call(GET => '/typeds')->{status}, 200, 'and it is');
+	is($cluster->psql('select count(*) from entityapi.list_differences()'), 0, 'without a difference');
+};
+
 is($shim->stop, 0, 'ends with 0');
 done_testing;
