@@ -10,8 +10,8 @@
 extern void ea_openapi_labels(EaApi *api, const EaField *field);
 
 /*
- * Another text, palloc'd, whenever labels of the database are others: they come
- * and go without a word to the service.
+ * Another text, palloc'd, whenever labels of the database are others: they
+ * come and go without a word to the service.
  */
 extern char *ea_openapi_labels_state(const EaCatalog *catalog);
 
