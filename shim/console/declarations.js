@@ -34,9 +34,19 @@ const mutual = (entity) => entity.relationships.filter(({ many }) => many).flatM
     .filter((other) => other && other !== entity && !targets(other).includes(entity.type) && isLarger(entity, other))
     .map((other) => ({ name, other })))
 
+/** Of each type, those that it leads to, and those that lead to it: found once, as there may be hundreds. */
+function ways() {
+  const to = new Map(model.entities.map((entity) =>
+    [entity.type, [...targets(entity), ...mutual(entity).map(({ other }) => other.type)]]))
+  const from = new Map(model.entities.map(({ type }) => [type, []]))
+  for (const [type, found] of to) for (const one of found) from.get(one).push(type)
+  return { to, from }
+}
+
 /** Who leads to nobody stands first, but near to who leads to him. */
 function layers() {
-  const leads = (entity) => [...targets(entity), ...mutual(entity).map(({ other }) => other.type)]
+  const { to, from } = ways()
+  const leads = ({ type }) => to.get(type)
   const rank = new Map()
   const of = (entity, seen) => {
     if (rank.has(entity.type)) return rank.get(entity.type)
@@ -47,8 +57,7 @@ function layers() {
   }
   model.entities.forEach((entity) => of(entity, []))
   for (const entity of [...model.entities].sort((a, b) => rank.get(b.type) - rank.get(a.type))) {
-    const above = model.entities.filter((one) => leads(one).includes(entity.type)).map(({ type }) => rank.get(type))
-      .filter((one) => one > rank.get(entity.type))
+    const above = from.get(entity.type).map((type) => rank.get(type)).filter((one) => one > rank.get(entity.type))
     if (above.length > 0) rank.set(entity.type, Math.min(...above) - 1)
   }
   const columns = []
