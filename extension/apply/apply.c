@@ -57,6 +57,10 @@
 /* Statements that could not be planned, in a dry run of a repair. */
 #define UNPLANNED "the rest is planned when this has been done"
 
+/* What no document tells. */
+#define OTHER_OWNER "the role of the application, or the owner of its " \
+	"tables, is another one than before"
+
 /* The label of a difference between tables and declarations. */
 #define DIFFERENT "difference"
 
@@ -216,7 +220,11 @@ plan_tables(EaApplyPlan *plan)
 		list_length(stored->names) != list_length(plan->m->entities);
 	plan->statements = ea_ddl_plan(plan->m, &plan->from, &plan->to,
 								   &plan->change);
-	plan->change.changed |= ea_declarations_change_application(plan);
+	if (ea_declarations_change_application(plan))
+	{
+		plan->change.changed = true;
+		plan->other_owner = plan->from.catalog->application != NULL;
+	}
 }
 
 /* A change without a statement, as a comment after the statements */
@@ -413,6 +421,8 @@ change_declarations(FunctionCallInfo fcinfo, bool repair)
 
 	if (plan.change.unplanned)
 		statements = add_comment(statements, DECLARED, UNPLANNED);
+	if (plan.other_owner)
+		statements = add_comment(statements, DECLARED, OTHER_OWNER);
 	statements = list_concat(statements,
 							 list_changes(&plan.stored, &plan.wanted));
 	statements = list_concat(statements, list_differences(&plan.change));

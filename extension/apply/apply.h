@@ -34,6 +34,7 @@ typedef struct EaApplyPlan
 	EaDdlSource to;
 	EaDdlRequest change;
 	List	   *statements;		/* of EaDdlStatement * */
+	bool		other_owner;	/* or role, of the application's tables */
 } EaApplyPlan;
 
 /* No argument is null; rows are returned. */
