@@ -115,7 +115,8 @@ struct introspect_table
 	int			referrer_count;
 
 	/* decided */
-	bool		is_wanted;		/* by the options */
+	bool		is_wanted;		/* by the options, or declared by now */
+	bool		is_context;		/* declared alone: others may lead to it */
 	const char *spelling;		/* schema.name, as in manifests */
 	const char *declared;		/* the file that has it by now, or NULL */
 	bool		is_alone;		/* in that file, which can be compared */

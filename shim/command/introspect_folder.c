@@ -8,6 +8,7 @@
 
 #include "base/json_read.h"
 #include "command/introspect_folder.h"
+#include "command/introspect_keep.h"
 #include "command/introspect_names.h"
 #include "command/introspect_patch.h"
 #include "command/manifest_files.h"
@@ -110,6 +111,7 @@ note_fields(struct memory *memory, struct introspect_table *table,
 /* An entity's names stay, and its table is no new one. */
 static void
 note_entity(struct introspect_folder *folder,
+			const struct introspect_options *options,
 			struct introspect_catalog *catalog, const json_t *documents,
 			size_t at)
 {
@@ -139,6 +141,8 @@ note_entity(struct introspect_folder *folder,
 							  sizeof(key), compare_tables);
 	if (declared->table == NULL)
 		return;
+	if (options->mode != INTROSPECT_WRITE && !declared->table->is_wanted)
+		declared->table->is_wanted = declared->table->is_context = true;
 	declared->table->declared = declared->file;
 	declared->table->is_alone = declared->is_alone;
 	declared->table->entity = declared->entity;
@@ -148,6 +152,7 @@ note_entity(struct introspect_folder *folder,
 
 static void
 note_document(struct introspect_folder *folder,
+			  const struct introspect_options *options,
 			  struct introspect_catalog *catalog, const json_t *documents,
 			  size_t at)
 {
@@ -156,6 +161,7 @@ note_document(struct introspect_folder *folder,
 
 	if (kind == NULL)
 		return;
+	folder->has_roles = folder->has_roles || strcmp(kind, "Roles") == 0;
 	if (strcmp(kind, "Service") == 0)
 		folder->service = file_of(catalog->memory, document);
 	else if (strcmp(kind, "Roles") == 0 &&
@@ -163,7 +169,7 @@ note_document(struct introspect_folder *folder,
 											 "roles"), "Reader") != NULL)
 		folder->roles = file_of(catalog->memory, document);
 	else if (strcmp(kind, "Entity") == 0)
-		note_entity(folder, catalog, documents, at);
+		note_entity(folder, options, catalog, documents, at);
 }
 
 bool
@@ -178,6 +184,7 @@ introspect_folder_read(struct introspect_folder *folder,
 	bool		fine;
 
 	folder->path = options->folder;
+	folder->memory = catalog->memory;
 	if (stat(folder->path, &status) != 0)
 		return errno == ENOENT ? true : fail(folder->path);
 	if (!S_ISDIR(status.st_mode))
@@ -194,7 +201,7 @@ introspect_folder_read(struct introspect_folder *folder,
 									json_array_size(documents),
 									sizeof(*folder->entities));
 	for (size_t i = 0; i < json_array_size(documents); i++)
-		note_document(folder, catalog, documents, i);
+		note_document(folder, options, catalog, documents, i);
 	json_decref(documents);
 	buffer_free(&array);
 	manifest_files_free(&files);
@@ -261,6 +268,8 @@ read_old(const char *path, struct buffer *text, bool *there)
 			text->length += got;
 	}
 	close(descriptor);
+	if (text->data != NULL)
+		text->data[text->length] = '\0';
 	if (got < 0)
 		return fail(path);
 	if (text->length > MOST_BYTES || text->failed)
@@ -332,6 +341,7 @@ write_all(const struct introspect_folder *folder,
 struct comparison
 {
 	const struct introspect_folder *folder;
+	const struct introspect_options *options;
 	enum introspect_mode mode;
 	struct buffer path;
 	struct buffer patch;
@@ -339,16 +349,49 @@ struct comparison
 	bool		differs;
 };
 
+/*
+ * Roles are people's affair, and what tables are used with does not follow
+ * from some of them.
+ */
+static bool
+is_compared(const struct comparison *comparison,
+			const struct introspect_file *file)
+{
+	if (file->table != NULL)
+		return true;
+	return strcmp(file->name, SERVICE_FILE) == 0 ?
+		comparison->folder->service == NULL ||
+		comparison->options->table_count == 0 :
+		!comparison->folder->has_roles;
+}
+
+/* The difference that is left of what introspect knows. */
+static void
+compare_texts(struct comparison *comparison,
+			  const struct introspect_file *file, const struct buffer *old)
+{
+	struct introspect_file kept = *file;
+	struct patch_side before = {file->name, old->data, old->length};
+	struct patch_side after = {file->name, NULL, 0};
+
+	if (old->data != NULL)
+		introspect_keep(comparison->folder->memory, comparison->folder,
+						old->data, old->length, &kept);
+	after.text = kept.text;
+	after.length = kept.length;
+	patch_write(&comparison->patch, &before, &after);
+}
+
 static bool
 compare_file(struct comparison *comparison, const struct introspect_file *file)
 {
-	struct patch_side before = {file->name, NULL, 0};
-	struct patch_side after = {file->name, file->text, file->length};
 	const char *other = other_file(comparison->folder, file);
 	struct buffer old = {0};
 	bool		there;
 	bool		fine;
 
+	if (!is_compared(comparison, file))
+		return true;
 	set_path(&comparison->path, comparison->folder, file->name);
 	fine = read_old(comparison->path.data, &old, &there);
 	if (fine && !there && other != NULL)
@@ -361,11 +404,7 @@ compare_file(struct comparison *comparison, const struct introspect_file *file)
 		buffer_printf(&comparison->notes, "new: %s\n", comparison->path.data);
 	}
 	else if (fine)
-	{
-		before.text = there ? old.data : NULL;
-		before.length = old.length;
-		patch_write(&comparison->patch, &before, &after);
-	}
+		compare_texts(comparison, file, &old);
 	buffer_free(&old);
 	return fine;
 }
@@ -443,7 +482,9 @@ compare(const struct introspect_folder *folder,
 		const struct introspect_options *options,
 		const struct introspect_files *files, volatile bool *interrupted)
 {
-	struct comparison comparison = {.folder = folder,.mode = options->mode};
+	struct comparison comparison = {
+		.folder = folder,.options = options,.mode = options->mode
+	};
 	bool		fine = compare_all(&comparison, options, files, interrupted);
 
 	if (comparison.patch.failed || comparison.notes.failed)

@@ -12,8 +12,10 @@
 struct introspect_folder
 {
 	const char *path;
+	struct memory *memory;
 	const char *service;		/* the file of Service, or NULL */
 	const char *roles;			/* and of the role */
+	bool		has_roles;		/* some that people have declared */
 	struct introspect_declared *entities;	/* with a table */
 	size_t		entity_count;
 };

@@ -252,7 +252,7 @@ introspect_report(const struct introspect_catalog *catalog)
 	{
 		const struct introspect_table *table = &catalog->tables[i];
 
-		if (!table->is_wanted)
+		if (!table->is_wanted || table->is_context)
 			continue;
 		tables++;
 		if (table->why_not == NULL)

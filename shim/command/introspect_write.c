@@ -573,7 +573,7 @@ write_left_tables(struct introspect_catalog *catalog, struct buffer *out)
 		const struct introspect_table *table = &catalog->tables[i];
 		char	   *hint;
 
-		if (!table->is_wanted || table->why_not == NULL)
+		if (!table->is_wanted || table->is_context || table->why_not == NULL)
 			continue;
 		buffer_string(out, any ? "#   " : "#\n# Left out:\n#   ");
 		any = true;
@@ -648,7 +648,7 @@ introspect_write(struct introspect_catalog *catalog,
 	{
 		const struct introspect_table *table = &catalog->tables[i];
 
-		if (introspect_links_has_entity(table))
+		if (introspect_links_has_entity(table) && !table->is_context)
 			add_file(files, name_file(memory, table),
 					 write_entity(catalog, options, table), table);
 	}

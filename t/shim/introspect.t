@@ -289,6 +289,63 @@ subtest 'later' => sub {
 	is(introspect('later', '--update', "$to-own")->{status}, 1, 'manifests that cannot be read');
 };
 
+subtest 'what people add' => sub {
+	my $to = "$folder/added";
+
+	database('added', <<~'SQL');
+		create table authors (id uuid primary key, name text not null, email varchar(80), note text);
+		create table books (id uuid primary key, "authorId" uuid references authors on delete cascade, title varchar(80), state text);
+		create table shelves (id uuid primary key, book_id uuid references books);
+		SQL
+	introspect('added', $to);
+	my $before = { texts($to) };
+	my $change = sub {
+		my ($file, @pairs) = @_;
+		my $text = EntityApi::Test::slurp("$to/$file");
+		while (my ($from, $with) = splice @pairs, 0, 2)
+		{
+			$text =~ s/$from/$with/m or fail("$file: no $from");
+		}
+		EntityApi::Test::write_file("$to/$file", $text);
+	};
+	my $nothing = qr/\A\d+ of \d+ tables, \d+ % of columns\n\z/;
+	my $same = sub {
+		my ($name, @options) = @_;
+		my $run = introspect('added', '--check', @options, $to);
+		is($run->{status}, 0, $name) or diag $run->{err};
+		like($run->{out}, $nothing, "$name: not a line");
+	};
+
+	# rights, members, columns without a field, keys of fields, other forms and orders, and a made table
+	$change->('Author.yaml', qr/^  permissions: .*\n/m, "  # who may\n  permissions:\n    Editor: [create, read, update]\n    # all\n    Reader: [read]\n  policies: {Own: [read]}\n",
+		qr/^  fields:/m, "  optimisticLocking: true\n  columns: {version: xmin}\n  fields:", qr/^    name: \{(.*)\}\n/m, "    name: {\$1, readRoles: [Editor], pattern: '[a-z]{1,3}, or }'}\n" =~ s/\$1/type: text, required: true/r,
+		qr/^    email: .*\n/m, "    email:\n      type: string\n      maxLength: 80\n      writeRoles: [Editor]\n", qr/^    books: /m, "    notes: {type: ref, target: Note, relation: OneToMany, mappedBy: author}\n    books: ");
+	$change->('Book.yaml', qr/^  permissions: .*\n/m, '', qr/^  columns: .*\n/m, "  columns:\n    author: authorId\n    createdAt: made\n", qr/^    title: (.*)\n    state: (.*)\n/m, "    state: {type: text, default: new}\n    title: {maxLength: 80, type: string}\n");
+	$change->('roles.yaml', qr/^    Reader: .*/m, "    Reader: {}\n    Editor: {}");
+	$change->('service.yaml', qr/^(  existing: .*)\}$/m, "  audit: {entities: true}\n  existing: {role: shop_web, searchPath: [public], settings: {TimeZone: UTC, app.user: '#user.username'}}");
+	$same->('all of it stays');
+	$same->("some tables: @$_", @$_) for [ '--table', 'books' ], [ '--table', 'authors' ], [ '--table', 'authors', '--table', 'shelves' ], [ '--schema', 'public' ];
+
+	# a migration shows, and nothing else
+	$cluster->psql('alter table authors add born date, alter email type varchar(100), alter name drop not null, drop note; alter table books rename "authorId" to writer_id', database => 'added', user => 'shop_web');
+	my $run = introspect('added', '--check', $to);
+	is($run->{status}, 1, 'a migration is seen');
+	is_deeply([ sort grep { /^[-+] / && !/^(?:---|\+\+\+)/ } split /\n/, $run->{out} ], [ sort
+			q(-    name: {type: text, required: true, readRoles: [Editor], pattern: '[a-z]{1,3}, or }'}), '-    email:', '-      type: string', '-      maxLength: 80', '-      writeRoles: [Editor]', '-    note: {type: text}',
+			q(+    name: {type: text, readRoles: [Editor], pattern: '[a-z]{1,3}, or }'}), '+    email: {type: string, maxLength: 100, writeRoles: [Editor]}', '+    born: {type: date}',
+			(map { $_->[0] . "    books: {type: ref, target: Book, relation: OneToMany, mappedBy: $_->[1]}" } [ '-', 'author' ], [ '+', 'writer' ]),
+			(map { $_->[0] . "    $_->[1]: {type: ref, target: Author, relation: ManyToOne, onDelete: cascade}" } [ '-', 'author' ], [ '+', 'writer' ]),
+			'-  columns:', '-    author: authorId', '-    createdAt: made', '+  columns: {createdAt: made}' ], 'with what people have added') or diag $run->{out};
+	plan skip_all => 'no patch here' if EntityApi::Test::run([ 'patch', '--version' ])->{status} != 0;
+	is(patched($run->{out}, $to), 0, 'the patch fits');
+	$same->('and ends it');
+	like(EntityApi::Test::slurp("$to/Author.yaml"), qr/Editor: \[create, read, update\]/, 'rights are as they were');
+	$cluster->psql('drop table shelves', database => 'added', user => 'shop_web');
+	$run = introspect('added', '--check', $to);
+	like($run->{out}, qr/^-    shelves: \{type: ref, target: Shelf, /m, 'the other side of what has gone goes');
+	unlike($run->{out}, qr/^-.*notes/m, 'that of a made table does not');
+};
+
 subtest 'patches' => sub {
 	my $to = "$folder/patches";
 	my @kinds = map { my $n = $_; "t$n (id uuid primary key" . join('', map { ", c$_ text" } 1 .. 12 + $n) . ')' } 0 .. 9;
