@@ -451,7 +451,7 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 		else
 			change_table(&plan, to->other, to);
 	}
-	ea_ddl_warn_unindexed(&plan);
+	ea_ddl_warn_unindexed(&plan, change->dry_run);
 	ea_ddl_purge(&plan);
 	copy_accounts(&plan, stored->catalog, wanted->catalog);
 	ea_ddl_secure(&plan, stored->catalog, wanted->catalog);

@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
@@ -25,15 +26,30 @@ typedef struct Reference
 
 typedef struct Search
 {
-	EaDdlPlan  *plan;
 	List	   *references;		/* of Reference * */
 	List	   *relids;			/* of their tables, and their columns' names */
-	List	   *names;
+	List	   *columns;
 	int			found;
+	StringInfoData names;
+	StringInfoData statements;
 } Search;
 
+/* It is as it was, whatever else changes. */
+static bool
+is_there(const EaDdlPlan *plan, const EaDdlTable *table,
+		 const EaDdlColumn *column)
+{
+	const EaDdlTable *before = ea_names_map_get(plan->from->by_key,
+												table->key);
+	const EaDdlColumn *was = before == NULL ? NULL :
+		ea_names_map_get(before->by_column, column->name);
+
+	return was != NULL && was->target != NULL;
+}
+
 static void
-find_references(Search *search, const EaDdlTable *table)
+find_references(Search *search, const EaDdlPlan *plan,
+				const EaDdlTable *table, bool all)
 {
 	Oid			relid = ea_ddl_relation(table);
 	ListCell   *lc;
@@ -44,49 +60,39 @@ find_references(Search *search, const EaDdlTable *table)
 		Reference  *reference;
 
 		CHECK_FOR_INTERRUPTS();
-		if (column->target == NULL || column->field == NULL)
+		if (column->target == NULL || column->field == NULL ||
+			(!all && is_there(plan, table, column)))
 			continue;
 		reference = palloc(sizeof(Reference));
 		reference->table = table;
 		reference->column = column;
 		search->references = lappend(search->references, reference);
 		search->relids = lappend(search->relids, psprintf("%u", relid));
-		search->names = lappend(search->names,
-								unconstify(char *, column->name));
+		search->columns = lappend(search->columns, pstrdup(column->name));
 	}
 }
 
 static void
-warn_of(void *arg, TupleTableSlot *slot)
+name_one(void *arg, TupleTableSlot *slot)
 {
 	Search	   *search = arg;
 	int64		n = DatumGetInt64(slot->tts_values[0]);
 	const Reference *reference = list_nth(search->references, (int) n - 1);
 	const EaDdlTable *table = reference->table;
-	const char *column = reference->column->name;
 
-	if (search->found++ < MOST_NAMED)
-		ea_ddl_warn(search->plan, table, reference->column->field,
-					psprintf("its column \"%s\" has no index", column),
-					psprintf("CREATE INDEX ON %s (%s)", table->qualified,
-							 quote_identifier(column)));
+	if (search->found++ >= MOST_NAMED)
+		return;
+	appendStringInfo(&search->names, "%s%s.%s",
+					 search->names.len > 0 ? ", " : "", table->entity,
+					 reference->column->field);
+	appendStringInfo(&search->statements, "%sCREATE INDEX ON %s (%s)",
+					 search->statements.len > 0 ? "; " : "", table->qualified,
+					 quote_identifier(reference->column->name));
 }
 
-void
-ea_ddl_warn_unindexed(EaDdlPlan *plan)
+static void
+find_unindexed(Search *search)
 {
-	Search		search = {plan};
-	ListCell   *lc;
-
-	foreach(lc, plan->to->tables)
-	{
-		const EaDdlTable *table = lfirst(lc);
-
-		if (table->of_application && !table->view)
-			find_references(&search, table);
-	}
-	if (search.references == NIL)
-		return;
 	ea_exec_each(EA_EXEC_LOOK,
 				 "SELECT r.n FROM unnest($1::oid[], $2) WITH ORDINALITY"
 				 " r (relid, name, n) JOIN pg_attribute a"
@@ -97,11 +103,31 @@ ea_ddl_warn_unindexed(EaDdlPlan *plan)
 				 " WHERE i.indrelid = r.relid AND i.indkey[0] = a.attnum"
 				 " AND i.indisvalid AND m.amname IN ('btree', 'hash'))"
 				 " ORDER BY r.n",
-				 ea_params(EA_TEXTS(ea_exec_text_list(search.relids)),
-						   EA_TEXTS(ea_exec_text_list(search.names))),
-				 EA_READER(warn_of, INT8OID), &search);
-	if (search.found > MOST_NAMED)
-		ea_host_warn(psprintf("%d more references of the application's tables "
-							  "have a column without an index",
-							  search.found - MOST_NAMED), NULL);
+				 ea_params(EA_TEXTS(ea_exec_text_list(search->relids)),
+						   EA_TEXTS(ea_exec_text_list(search->columns))),
+				 EA_READER(name_one, INT8OID), search);
+}
+
+void
+ea_ddl_warn_unindexed(const EaDdlPlan *plan, bool all)
+{
+	Search		search = {0};
+	ListCell   *lc;
+
+	initStringInfo(&search.names);
+	initStringInfo(&search.statements);
+	foreach(lc, plan->to->tables)
+	{
+		const EaDdlTable *table = lfirst(lc);
+
+		if (table->of_application && !table->view)
+			find_references(&search, plan, table, all);
+	}
+	if (search.references != NIL)
+		find_unindexed(&search);
+	if (search.found > 0)
+		ea_host_warn(psprintf("references without an index on their column, "
+							  "%d: %s%s", search.found, search.names.data,
+							  search.found > MOST_NAMED ? ", ..." : ""),
+					 search.statements.data);
 }

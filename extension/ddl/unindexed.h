@@ -7,9 +7,10 @@
 #include "ddl/plan.h"
 
 /*
- * Warn of each: what deletes a target, and who lists what refers to it, reads
- * the whole table.  It is no fault, as nothing is changed on these tables.
+ * Warn of all, or of those that come: who deletes a target, or lists what
+ * refers to it, reads the whole table.  It is no fault, as nothing is changed
+ * on these tables.
  */
-extern void ea_ddl_warn_unindexed(EaDdlPlan *plan);
+extern void ea_ddl_warn_unindexed(const EaDdlPlan *plan, bool all);
 
 #endif							/* EA_UNINDEXED_H */

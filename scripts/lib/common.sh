@@ -32,8 +32,8 @@ cd "$CHECKOUT"
 [[ $DATA == /* ]] || DATA=$CHECKOUT/$DATA
 
 # Tests that "make test-more" runs, and "make test" does not
-TESTS_APART="t/console/console.t t/console/many_entities.t t/openapi/tools.t t/whole/clients.t"
-TESTS_APART+=" t/whole/supply.t"
+TESTS_APART="t/console/console.t t/openapi/tools.t t/whole/clients.t"
+TESTS_APART+=" t/console/many_entities.t t/whole/supply.t"
 
 # One address, superuser and database for every cluster made here; the port
 # only names the socket.
