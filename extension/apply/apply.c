@@ -34,6 +34,7 @@
 #include "ddl/plan.h"
 #include "ddl/reader_policies.h"
 #include "ddl/run.h"
+#include "ddl/through_check.h"
 #include "ddl/unassign.h"
 #include "engine/exec.h"
 #include "manifest/check.h"
@@ -522,6 +523,7 @@ EA_CONFINED_FUNCTION(ea_sql_list_differences)
 	EaStored	stored;
 	EaCatalog  *catalog;
 	EaDdlState *state;
+	List	   *differences;
 	ListCell   *lc;
 
 	InitMaterializedSRF(fcinfo, 0);
@@ -545,7 +547,10 @@ EA_CONFINED_FUNCTION(ea_sql_list_differences)
 		put_difference(rsinfo, DIFFERENT, key->entity->name, NULL,
 					   key->message, key->hint);
 	}
-	foreach(lc, ea_ddl_application_differences(state, catalog))
+	differences = ea_ddl_application_differences(state, catalog);
+	differences = list_concat(differences,
+							  ea_ddl_through_differences(state, catalog));
+	foreach(lc, differences)
 	{
 		EaDdlDifference *difference = lfirst(lc);
 

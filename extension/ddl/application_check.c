@@ -184,35 +184,38 @@ has_right(const EaDdlTable *table, Oid relid, Oid role, AclMode modes)
 	return true;
 }
 
-/* A right that is missing, and the statement that gives it. */
-typedef struct Missing
-{
-	char	   *message;
-	char	   *hint;
-} Missing;
-
 static List *
 add_missing(List *list, char *message, char *hint)
 {
-	Missing    *missing = palloc(sizeof(Missing));
+	EaDdlMissing *missing = palloc(sizeof(EaDdlMissing));
 
 	missing->message = message;
 	missing->hint = hint;
 	return lappend(list, missing);
 }
 
+List *
+ea_ddl_missing_usage(Oid relid, Oid role)
+{
+	Oid			schema = get_rel_namespace(relid);
+	const char *name = quote_identifier(GetUserNameFromId(role, false));
+	const char *quoted;
+
+	if (ea_compat_schema_aclcheck(schema, role, ACL_USAGE) == ACLCHECK_OK)
+		return NIL;
+	quoted = quote_identifier(get_namespace_name(schema));
+	return add_missing(NIL, psprintf("%s may not use the schema", name),
+					   psprintf("GRANT USAGE ON SCHEMA %s TO %s", quoted,
+								name));
+}
+
 /* Of what operations take, a mask of EaOperation; reading is always asked. */
 static List *
 find_missing(const EaDdlTable *table, Oid relid, Oid role, int operations)
 {
-	Oid			schema = get_namespace_oid(table->schema, false);
 	const char *name = quote_identifier(GetUserNameFromId(role, false));
-	List	   *list = NIL;
+	List	   *list = ea_ddl_missing_usage(relid, role);
 
-	if (ea_compat_schema_aclcheck(schema, role, ACL_USAGE) != ACLCHECK_OK)
-		list = add_missing(list, psprintf("%s may not use the schema", name),
-						   psprintf("GRANT USAGE ON SCHEMA %s TO %s",
-									quote_identifier(table->schema), name));
 	for (int i = 0; i < lengthof(needed); i++)
 	{
 		if (((operations | EA_OP_READ) & needed[i].operation) != 0 &&
@@ -262,17 +265,17 @@ check_rights(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
 	foreach(lc, find_missing(table, relid, plan->application_role,
 							 operations))
 	{
-		const Missing *missing = lfirst(lc);
+		const EaDdlMissing *missing = lfirst(lc);
 
 		ea_ddl_lacks(plan, table, missing->message, missing->hint);
 	}
 }
 
-/* Sequences that defaults of the table ask, where rows are created. */
-static void
-check_sequences(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
+List *
+ea_ddl_missing_sequences(Oid relid, Oid role)
 {
-	const char *name = GetUserNameFromId(plan->application_role, false);
+	const char *name = GetUserNameFromId(role, false);
+	List	   *list = NIL;
 	char	   *sql =
 		psprintf("SELECT DISTINCT d.refobjid::regclass::text FROM pg_attrdef a"
 				 " JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass"
@@ -283,8 +286,6 @@ check_sequences(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
 				 " ELSE false END",
 				 relid, quote_literal_cstr(name));
 
-	if (!ea_ddl_permits(plan, table, "create"))
-		return;
 	if (SPI_execute(sql, true, 0) != SPI_OK_SELECT)
 		elog(ERROR, "a look at the catalogs failed");
 	for (uint64 i = 0; i < SPI_processed; i++)
@@ -292,11 +293,26 @@ check_sequences(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
 		char	   *sequence = SPI_getvalue(SPI_tuptable->vals[i],
 											SPI_tuptable->tupdesc, 1);
 
-		ea_ddl_lacks(plan, table,
-					 psprintf("%s may not use the sequence %s", name,
-							  sequence),
-					 psprintf("GRANT USAGE ON SEQUENCE %s TO %s", sequence,
-							  quote_identifier(name)));
+		list = add_missing(list, psprintf("%s may not use the sequence %s",
+										  name, sequence),
+						   psprintf("GRANT USAGE ON SEQUENCE %s TO %s",
+									sequence, quote_identifier(name)));
+	}
+	return list;
+}
+
+static void
+check_sequences(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
+{
+	ListCell   *lc;
+
+	if (!ea_ddl_permits(plan, table, "create"))
+		return;
+	foreach(lc, ea_ddl_missing_sequences(relid, plan->application_role))
+	{
+		const EaDdlMissing *missing = lfirst(lc);
+
+		ea_ddl_lacks(plan, table, missing->message, missing->hint);
 	}
 }
 
@@ -345,7 +361,8 @@ ea_ddl_check_sides(EaDdlPlan *plan, const EaDdlTable *table)
 						 psprintf("the table of %s is the application's, and "
 								  "no join table leads there",
 								  column->target),
-						 "make an entity with two references of it");
+						 "name one that is there (through), or make an "
+						 "entity with two references of it");
 	}
 }
 
@@ -362,8 +379,6 @@ differ(List *differences, EaDdlTable *table, const char *message,
 	difference->hint = hint;
 	return lappend(differences, difference);
 }
-
-#define MEND "mend it, or apply the manifests again"
 
 /* Operations that callers have by any role */
 static int
@@ -391,20 +406,20 @@ compare_opened(List *differences, EaDdlTable *table, Relation rel,
 											table->row_security))
 		differences = differ(differences, table,
 							 psprintf("the table %s: %s", table->qualified,
-									  (char *) lfirst(lc)), MEND);
+									  (char *) lfirst(lc)), EA_DDL_MEND);
 	foreach(lc, find_missing(table, RelationGetRelid(rel),
 							 application->role_oid, operations_of(entity)))
 	{
-		const Missing *missing = lfirst(lc);
+		const EaDdlMissing *missing = lfirst(lc);
 
 		differences = differ(differences, table,
 							 psprintf("the table %s: %s", table->qualified,
 									  missing->message), missing->hint);
 	}
 	if (key != NULL)
-		differences = differ(differences, table, key, MEND);
+		differences = differ(differences, table, key, EA_DDL_MEND);
 	return column == NULL ? differences :
-		differ(differences, table, column, MEND);
+		differ(differences, table, column, EA_DDL_MEND);
 }
 
 static List *
@@ -446,7 +461,7 @@ ea_ddl_application_differences(EaDdlState *stored, EaCatalog *catalog)
 		if (!table->of_application)
 			continue;
 		if (why != NULL)
-			return differ(NIL, table, why, MEND);
+			return differ(NIL, table, why, EA_DDL_MEND);
 		differences = compare_table(differences, table, catalog);
 	}
 	return differences;

@@ -9,6 +9,20 @@
 #include "ddl/plan.h"
 #include "model/catalog.h"
 
+/* Whoever has changed something knows what it is for. */
+#define EA_DDL_MEND "mend it, or apply the manifests again"
+
+/* A right that the role lacks, and the statement that gives it. */
+typedef struct EaDdlMissing
+{
+	char	   *message;
+	char	   *hint;
+} EaDdlMissing;
+
+/* That to the schema of a table; those to sequences that its defaults ask. */
+extern List *ea_ddl_missing_usage(Oid relid, Oid role);
+extern List *ea_ddl_missing_sequences(Oid relid, Oid role);
+
 /*
  * The role that the Service names, and the owner of the application's tables,
  * into the plan; faults are noted.  Before all that follows.

@@ -28,6 +28,7 @@
 #include "ddl/repair.h"
 #include "ddl/rows.h"
 #include "ddl/tables.h"
+#include "ddl/through_check.h"
 #include "ddl/unindexed.h"
 #include "manifest/manifest.h"
 #include "model/account_copy.h"
@@ -451,6 +452,7 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 		else
 			change_table(&plan, to->other, to);
 	}
+	ea_ddl_check_through(&plan);
 	ea_ddl_warn_unindexed(&plan, change->dry_run);
 	ea_ddl_purge(&plan);
 	copy_accounts(&plan, stored->catalog, wanted->catalog);

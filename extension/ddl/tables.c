@@ -536,6 +536,13 @@ build_join(Builder *b, const char *entity, const EaJson *json,
 	add_reference(b, table, field, far, target, false, "");
 }
 
+/* Its join table is only looked at (through_check.c). */
+static bool
+is_through(const EaJson *field)
+{
+	return ea_jsonread_bool(need_tree(field, "join"), "application", false);
+}
+
 static void
 build_entity(Builder *b, const EaJson *json)
 {
@@ -591,7 +598,8 @@ build_entity(Builder *b, const EaJson *json)
 		else if (strcmp(kind, "oneOf") == 0)
 			build_reference(b, table, field, alias, true, soft);
 		else if (strcmp(kind, "manyToMany") == 0 &&
-				 ea_jsonread_string(field, "mappedBy") == NULL)
+				 ea_jsonread_string(field, "mappedBy") == NULL &&
+				 !is_through(field))
 			build_join(b, entity, field, tenant);
 	}
 

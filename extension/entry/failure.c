@@ -340,8 +340,10 @@ static bool
 is_of_policy(const EaRequest *req, const ErrorData *edata)
 {
 	const EaEntity *entity = req->writing.entity;
+	const EaField *links = req->writing.links;
 
-	return entity != NULL && entity->row_security &&
+	return entity != NULL &&
+		(entity->row_security || (links != NULL && links->join_hides)) &&
 		edata->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE &&
 		edata->funcname != NULL &&
 		strcmp(edata->funcname, "ExecWithCheckOptions") == 0 &&

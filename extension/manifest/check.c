@@ -548,6 +548,7 @@ ea_manifest_check(EaManifest *m)
 	EaNameMap  *tables = ea_names_map_create(256);
 	EaNameMap  *renamed = ea_names_map_create(16);
 	EaNameMap  *constraints = ea_names_map_create(16);
+	EaNameMap  *joins = ea_names_map_create(16);
 	ListCell   *lc;
 
 	ea_manifest_check_service(m);
@@ -576,15 +577,22 @@ ea_manifest_check(EaManifest *m)
 		foreach(cell, entity->fields)
 		{
 			EaDeclField *field = lfirst(cell);
+			const char *key = field->join_table == NULL ? NULL :
+				table_key(m, field->join_schema, field->join_table);
 
-			if (field->join_table == NULL ||
-				ea_names_map_put(tables, table_key(m, NULL, field->join_table),
-								 entity))
+			/* one that is there may be an entity's as well */
+			field->join_served = field->join_schema != NULL && key != NULL &&
+				ea_names_map_get(tables, key) != NULL;
+			if (key == NULL ||
+				ea_names_map_put(field->join_schema == NULL ? tables : joins,
+								 key, entity))
 				continue;
 			ea_manifest_fault(m, entity->document->label, field->pointer,
 							  psprintf("its join table \"%s\" is taken",
 									   field->join_table),
-							  "rename the field");
+							  field->join_schema == NULL ?
+							  "rename the field" :
+							  "let one be mappedBy the other");
 		}
 	}
 	ea_manifest_check_policies(m);

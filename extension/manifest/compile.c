@@ -221,6 +221,28 @@ write_key(StringInfo buf, const EaDeclEntity *entity)
 	write_string(buf, "idMaker", ea_manifest_id_maker(entity));
 }
 
+/* The join table, as the owner has it or the other side. */
+static void
+write_join(EaManifest *m, StringInfo buf, const EaDeclField *owner, bool own)
+{
+	ea_jsonwrite_key(buf, "join");
+	appendStringInfoChar(buf, '{');
+	write_string(buf, "schema", owner->join_schema ? owner->join_schema :
+				 m->service.schema);
+	write_string(buf, "table", owner->join_table);
+	write_string(buf, "near", own ? owner->join_near : owner->join_far);
+	write_string(buf, "far", own ? owner->join_far : owner->join_near);
+	if (owner->join_schema != NULL)
+	{
+		write_true(buf, "application", true);
+		write_true(buf, "repeats", owner->join_repeats);
+		write_true(buf, "served", owner->join_served);
+		write_true(buf, "rowSecurity", owner->entity->row_security);
+		write_key_type(buf, own ? &owner->near_key : &owner->far_key);
+	}
+	appendStringInfoChar(buf, '}');
+}
+
 static void
 write_relationship(EaManifest *m, StringInfo buf, EaDeclField *field)
 {
@@ -251,17 +273,7 @@ write_relationship(EaManifest *m, StringInfo buf, EaDeclField *field)
 	appendStringInfoChar(buf, ']');
 
 	if (field->kind == EA_MANY_TO_MANY)
-	{
-		ea_jsonwrite_key(buf, "join");
-		appendStringInfoChar(buf, '{');
-		write_string(buf, "schema", m->service.schema);
-		write_string(buf, "table", owner->join_table);
-		write_string(buf, "near",
-					 field == owner ? owner->join_near : owner->join_far);
-		write_string(buf, "far",
-					 field == owner ? owner->join_far : owner->join_near);
-		appendStringInfoChar(buf, '}');
-	}
+		write_join(m, buf, owner, field == owner);
 }
 
 static void

@@ -104,6 +104,7 @@ static const EaKey field_keys[] =
 	KEY("target", EA_KEY_STRING, target),
 	{"relation", EA_KEY_CHOICE, 0, offsetof(EaDeclField, relation), relations},
 	KEY("mappedBy", EA_KEY_STRING, mapped_by),
+	KEY("through", EA_KEY_STRING, through),
 	{"onDelete", EA_KEY_CHOICE, 0, offsetof(EaDeclField, on_delete),
 	on_deletes},
 };

@@ -86,32 +86,38 @@ take_name(const char *at, char **schema, char **table)
 static const char form[] = "schema.name, each as it is spelled in the "
 "catalog, with quotation marks around what has a dot";
 
-static void
-read_name(EaManifest *m, EaDeclEntity *entity)
+static bool
+is_closed(const char *schema)
 {
 	static const char *const closed[] =
 	{"pg_catalog", "pg_toast", "information_schema", "entityapi"};
 
-	if (!take_name(entity->existing_table, &entity->schema, &entity->table))
-	{
-		ea_manifest_fault(m, entity->document->label, "/spec/table",
-						  psprintf("\"%s\" is no name of a table",
-								   entity->existing_table),
-						  form);
-		entity->schema = entity->table = "?";
-		return;
-	}
 	for (int i = 0; i < lengthof(closed); i++)
 	{
-		if (strcmp(entity->schema, closed[i]) == 0 ||
-			strncmp(entity->schema, "pg_", 3) == 0)
-		{
-			ea_manifest_fault(m, entity->document->label, "/spec/table",
-							  psprintf("tables of the schema \"%s\" are not "
-									   "served", entity->schema), NULL);
-			return;
-		}
+		if (strcmp(schema, closed[i]) == 0 || strncmp(schema, "pg_", 3) == 0)
+			return true;
 	}
+	return false;
+}
+
+bool
+ea_manifest_table_name(EaManifest *m, const char *label, const char *pointer,
+					   const char *name, char **schema, char **table)
+{
+	if (!take_name(name, schema, table))
+	{
+		ea_manifest_fault(m, label, pointer,
+						  psprintf("\"%s\" is no name of a table", name),
+						  form);
+		*schema = *table = "?";
+		return false;
+	}
+	if (!is_closed(*schema))
+		return true;
+	ea_manifest_fault(m, label, pointer,
+					  psprintf("tables of the schema \"%s\" are not served",
+							   *schema), NULL);
+	return false;
 }
 
 /* The column that "columns" names for a key, or NULL. */
@@ -124,6 +130,17 @@ named_column(const EaDeclEntity *entity, const char *key)
 	return json != NULL && json->kind == EA_JSON_STRING ? json->text : NULL;
 }
 
+/* Asked before the fields are read: its columns are two of a join table. */
+static bool
+is_through(const EaDeclEntity *entity, const char *name)
+{
+	const EaJson *field = entity->field_map == NULL ? NULL :
+		ea_jsonread_get(entity->field_map, name);
+
+	return field != NULL && field->kind == EA_JSON_OBJECT &&
+		ea_jsonread_get(field, "through") != NULL;
+}
+
 static void
 read_columns(EaManifest *m, EaDeclEntity *entity)
 {
@@ -132,6 +149,9 @@ read_columns(EaManifest *m, EaDeclEntity *entity)
 	for (EaJson *json = entity->existing_columns->first; json;
 		 json = json->next)
 	{
+		/* said with the relationship */
+		if (is_through(entity, json->key))
+			continue;
 		if (json->kind != EA_JSON_STRING || json->text[0] == '\0' ||
 			strlen(json->text) >= NAMEDATALEN)
 			ea_manifest_fault(m, entity->document->label,
@@ -296,7 +316,9 @@ ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity)
 		ea_manifest_check_row_security(m, entity);
 		return;
 	}
-	read_name(m, entity);
+	(void) ea_manifest_table_name(m, entity->document->label, "/spec/table",
+								  entity->existing_table, &entity->schema,
+								  &entity->table);
 	read_columns(m, entity);
 	ea_manifest_find_application(m, entity);
 	name_columns(entity);
@@ -365,7 +387,8 @@ is_field_key(const EaDeclEntity *entity, const char *key)
 	if (!field->sound)
 		return true;			/* said elsewhere */
 	if (dot == NULL)
-		return field->type != NULL || field->kind == EA_TO_ONE;
+		return field->type != NULL || field->kind == EA_TO_ONE ||
+			field->through != NULL;
 	if (field->type != NULL || field->kind != EA_ONE_OF)
 		return false;
 	foreach(lc, field->members)

@@ -10,6 +10,14 @@
 /* "table" and "columns" by themselves; needs the entity's other keys. */
 extern void ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity);
 
+/*
+ * "schema.name" of a table that others made, or a fault and false: it is no
+ * name, or the schema is closed.
+ */
+extern bool ea_manifest_table_name(EaManifest *m, const char *label,
+								   const char *pointer, const char *name,
+								   char **schema, char **table);
+
 /* "unseen": tables by their names, each in one spelling. */
 extern void ea_manifest_read_unseen(EaManifest *m, EaDeclEntity *entity);
 

@@ -43,6 +43,7 @@ static const struct
 	{"target", 0, WITH_REF | WITH_ONE_OF, "ref and oneof"},
 	{"relation", 0, WITH_REF, "ref"},
 	{"mappedBy", 0, WITH_REF, "ref"},
+	{"through", 0, WITH_REF, "ref"},
 	{"onDelete", 0, WITH_REF | WITH_ONE_OF, "ref and oneof"},
 };
 

@@ -83,6 +83,7 @@ struct EaDeclField
 	char	   *description;
 	char	   *target;
 	char	   *mapped_by;
+	char	   *through;		/* a join table that is there */
 	char	   *renamed_from;
 	char	   *from;			/* of User: the part of an account */
 	char	   *pattern;
@@ -122,8 +123,13 @@ struct EaDeclField
 	List	   *members;		/* of EaDeclMember * */
 	EaDeclField *owner;			/* of an inverse side */
 	char	   *join_table;		/* of an owning ManyToMany */
+	char	   *join_schema;	/* NULL: that of made tables */
 	char	   *join_near;
 	char	   *join_far;
+	EaHostColumn near_key;		/* what columns of one that is there are; */
+	EaHostColumn far_key;
+	bool		join_repeats;	/* it may have a link several times, */
+	bool		join_served;	/* or is the table of an entity as well */
 };
 
 /* The columns of an existing table that are no fields'. */

@@ -12,6 +12,7 @@
 #include "manifest/manifest.h"
 #include "manifest/own_fields.h"
 #include "manifest/relations.h"
+#include "manifest/through.h"
 #include "request/errors.h"
 
 static void
@@ -154,7 +155,6 @@ name_join(EaDeclField *field, EaDeclEntity *target)
 		ea_names_identifier(psprintf("%s_%s",
 									 ea_names_snake(field->entity->name),
 									 ea_names_snake(field->name)));
-	add_member(field, target, field->join_far);
 }
 
 static void
@@ -191,11 +191,18 @@ settle_relation(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 			if (!inverse)
 			{
 				name_join(field, target);
+				ea_manifest_settle_through(m, field, target);
+				add_member(field, target, field->join_far)->key =
+					field->far_key;
 				target->references = lappend(target->references, field);
 			}
 			break;
 	}
 
+	if (field->through != NULL &&
+		(field->kind != EA_MANY_TO_MANY || field->mapped_by != NULL))
+		fault(m, field, "through",
+			  "goes with a ManyToMany that mirrors no other field", NULL);
 	for (int i = 0; i < lengthof(owning_only); i++)
 	{
 		if (field->kind != EA_TO_ONE &&
@@ -325,7 +332,7 @@ check_inverse(EaManifest *m, EaDeclField *field)
 	field->owner = owner;
 	if (field->kind == EA_MANY_TO_MANY)
 	{
-		(void) add_member(field, target, owner->join_near);
+		add_member(field, target, owner->join_near)->key = owner->near_key;
 		return;
 	}
 	foreach(lc, owner->members)

@@ -268,6 +268,15 @@ targets_of(Changes *changes, const EaJson *field)
 	return list;
 }
 
+/* Over a join table that is there. */
+static bool
+is_through(const EaJson *field)
+{
+	const EaJson *join = field == NULL ? NULL : ea_jsonread_get(field, "join");
+
+	return join != NULL && ea_jsonread_bool(join, "application", false);
+}
+
 /*
  * Does no statement show it?  One that mirrors another has nothing of its own,
  * and an existing table has its columns, but not links.
@@ -277,7 +286,7 @@ is_unseen(const EaJson *field, bool existing)
 {
 	return field != NULL &&
 		((existing && ea_jsonread_get(field, "join") == NULL) ||
-		 ea_jsonread_get(field, "mappedBy") != NULL);
+		 is_through(field) || ea_jsonread_get(field, "mappedBy") != NULL);
 }
 
 static void
@@ -292,6 +301,10 @@ compare_field(Changes *changes, const char *what, const EaJson *before,
 	if (unseen)
 		compare_lists(changes, psprintf("%s: members", what),
 					  targets_of(changes, before), targets_of(changes, after));
+	if (is_through(before) && is_through(after))
+		compare_member(changes, what, "through",
+					   ea_jsonread_get(before, "join"),
+					   ea_jsonread_get(after, "join"));
 }
 
 /* The field that this one is the next of, under whatever name. */

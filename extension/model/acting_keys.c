@@ -181,6 +181,44 @@ find_reference(Look *look, const Step *step, const Key *key)
 	return NULL;
 }
 
+/*
+ * Links of a row that goes are deleted before, as it is held, so that their
+ * key finds none, whatever its action is.
+ */
+static bool
+is_of_links(const EaField *field, const EaEntity *target, const Key *key)
+{
+	if (!field->through || field->join_served || key->ncolumns != 1 ||
+		ea_table_find(field->join_table) != key->relid)
+		return false;
+	return (field->entity == target &&
+			strcmp(key->columns[0], field->join_near) == 0) ||
+		(strcmp(key->columns[0], field->join_far) == 0 &&
+		 ea_catalog_target(unconstify(EaField *, field), 0) == target);
+}
+
+/* A key of a join table that leads to the entity. */
+static bool
+is_link(const Step *step, const Key *key)
+{
+	EaEntity   *entity = step->root->entity;
+
+	if (step->relid != step->root->relid)
+		return false;
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		if (entity->fields[i].mapped_by == NULL &&
+			is_of_links(&entity->fields[i], entity, key))
+			return true;
+	}
+	for (int i = 0; i < entity->nreferences; i++)
+	{
+		if (is_of_links(ea_catalog_referring(entity, i), entity, key))
+			return true;
+	}
+	return false;
+}
+
 static bool
 is_declared(const Step *step, const Key *key, EaField *field)
 {
@@ -273,7 +311,8 @@ read_key(void *arg, TupleTableSlot *slot)
 	key.action = text_of(slot, 6)[0];
 	key.columns = ea_exec_array_text(slot->tts_values[7], &key.ncolumns);
 	field = key.name == NULL ? NULL : find_reference(look, step, &key);
-	if (key.name != NULL && is_declared(step, &key, field))
+	if (key.name != NULL &&
+		(is_declared(step, &key, field) || is_link(step, &key)))
 		return;
 	if (key.name != NULL && (key.action == FKCONSTR_ACTION_SETDEFAULT ||
 							 !is_named(step->root->entity, &key)))
@@ -322,6 +361,17 @@ look_from(Look *look)
 	ea_pin_end(&pin);
 }
 
+/* Rows of a join table go with the resources, or one by one. */
+static void
+follow_links(Look *look, Root *root, const EaField *field)
+{
+	Oid			relid = field->through && !field->join_served ?
+	ea_table_find(field->join_table) : InvalidOid;
+
+	if (OidIsValid(relid))
+		follow_table(look, root, relid);
+}
+
 static Root *
 add_root(Look *look, EaEntity *entity)
 {
@@ -331,6 +381,21 @@ add_root(Look *look, EaEntity *entity)
 	root->relid = look->table_of(entity, look->arg);
 	if (OidIsValid(root->relid))
 		follow_table(look, root, root->relid);
+	for (int i = 0; i < entity->nfields; i++)
+		follow_links(look, root, &entity->fields[i]);
+	for (int i = 0; i < entity->nreferences; i++)
+		follow_links(look, root, ea_catalog_referring(entity, i));
+	return root;
+}
+
+/* That of an owning field whose links may be taken away. */
+static Root *
+add_links_root(Look *look, EaField *field)
+{
+	Root	   *root = palloc0(sizeof(Root));
+
+	root->entity = field->entity;
+	follow_links(look, root, field);
 	return root;
 }
 
@@ -414,8 +479,19 @@ ea_acting_keys(EaCatalog *catalog, EaTableOf table_of, void *arg)
 	list_sort(entities, compare_entities);
 	foreach(lc, entities)
 	{
-		if (ea_acting_keys_deletes(lfirst(lc)))
-			add_root(&look, lfirst(lc));
+		EaEntity   *entity = lfirst(lc);
+		bool		goes = ea_acting_keys_deletes(entity);
+
+		if (goes)
+			add_root(&look, entity);
+		for (int i = 0; !goes && i < entity->nfields; i++)
+		{
+			EaField    *field = &entity->fields[i];
+
+			if (field->through && field->mapped_by == NULL &&
+				!field->read_only)
+				add_links_root(&look, field);
+		}
 	}
 	look_from(&look);
 	return look.keys;
@@ -443,15 +519,13 @@ is_known(const EaActing *acting)
 }
 
 static void
-keep_found(EaEntity *entity, uint64 then, List *relids)
+keep_found(MemoryContext mcxt, EaActing **kept, uint64 then, List *relids)
 {
-	MemoryContext mcxt = entity->catalog->mcxt;
-	EaActing   *acting = entity->acting;
+	EaActing   *acting = *kept;
 	ListCell   *lc;
 
 	if (acting == NULL)
-		entity->acting = acting = MemoryContextAllocZero(mcxt,
-														 sizeof(EaActing));
+		*kept = acting = MemoryContextAllocZero(mcxt, sizeof(EaActing));
 	acting->n = 0;
 	if (acting->relids != NULL)
 		pfree(acting->relids);
@@ -463,28 +537,42 @@ keep_found(EaEntity *entity, uint64 then, List *relids)
 	acting->then = then;
 }
 
-void
-ea_acting_keys_check(EaEntity *entity)
+/* field: NULL, or only links of it are deleted. */
+static void
+check_now(EaEntity *entity, EaField *field, EaActing **kept)
 {
 	Look		look = {ea_acting_keys_table};
 	uint64		then = ea_held_epoch();
 	Root	   *root;
 	EaActingKey *first;
 
-	if (is_known(entity->acting))
+	if (is_known(*kept))
 		return;
-	root = add_root(&look, entity);
+	root = field != NULL ? add_links_root(&look, field) :
+		add_root(&look, entity);
 	look_from(&look);
 	if (look.keys == NIL)
 	{
 		if (root->met != NIL)
-			keep_found(entity, then, root->met);
+			keep_found(entity->catalog->mcxt, kept, then, root->met);
 		return;
 	}
 	first = linitial(look.keys);
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("no row of %s is deleted: %s", entity->table,
-					first->message),
+			 errmsg("no row of %s is deleted: %s", field != NULL ?
+					field->join_table : entity->table, first->message),
 			 errhint("%s; then apply the manifests again.", first->hint)));
+}
+
+void
+ea_acting_keys_check(EaEntity *entity)
+{
+	check_now(entity, NULL, &entity->acting);
+}
+
+void
+ea_acting_keys_check_links(EaField *field)
+{
+	check_now(field->entity, field, &field->acting);
 }

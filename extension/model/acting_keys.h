@@ -51,4 +51,7 @@ extern List *ea_acting_keys(EaCatalog *catalog, EaTableOf table_of, void *arg);
  */
 extern void ea_acting_keys_check(EaEntity *entity);
 
+/* The same where links alone are deleted, of an owning field. */
+extern void ea_acting_keys_check_links(EaField *field);
+
 #endif							/* EA_ACTING_KEYS_H */

@@ -352,15 +352,16 @@ ea_application_table_faults(Relation rel, Oid role, Oid owner,
 }
 
 void
-ea_application_check_table(const EaEntity *entity, Relation rel)
+ea_application_check_table(const EaCatalog *catalog, Relation rel, bool view,
+						   bool may_hide)
 {
-	const EaApplicationModel *model = entity->catalog->application;
+	const EaApplicationModel *model = catalog->application;
 	List	   *faults;
 
 	if (model == NULL)
 		elog(ERROR, "a table of an application without one");
 	faults = ea_application_table_faults(rel, model->role_oid, model->owner,
-										 entity->view, entity->row_security);
+										 view, may_hide);
 	if (rel->rd_rel->relowner == get_role_oid(EA_OWNER, false))
 		faults = list_make1("it belongs to " EA_OWNER " by now, and to no "
 							"application");

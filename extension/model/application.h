@@ -51,6 +51,7 @@ extern List *ea_application_table_faults(Relation rel, Oid role, Oid owner,
 										 bool view, bool may_hide);
 
 /* An error if there is any. */
-extern void ea_application_check_table(const EaEntity *entity, Relation rel);
+extern void ea_application_check_table(const EaCatalog *catalog, Relation rel,
+									   bool view, bool may_hide);
 
 #endif							/* EA_APPLICATION_H */

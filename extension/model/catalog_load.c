@@ -222,11 +222,28 @@ load_key(const EaJson *json, EaIdKey *key)
 		elog(ERROR, "a stored definition has an unknown type of a key");
 }
 
+/*
+ * Where a link may be there twice none is written, and where its row is a
+ * resource it is written as such.
+ */
+static void
+load_join(EaField *field, const EaJson *join)
+{
+	field->join_table = qualified(join);
+	field->join_near = quoted(join, "near");
+	field->join_far = quoted(join, "far");
+	load_key(join, &field->join_near_key);
+	field->through = ea_jsonread_bool(join, "application", false);
+	field->join_repeats = ea_jsonread_bool(join, "repeats", false);
+	field->join_served = ea_jsonread_bool(join, "served", false);
+	field->join_hides = ea_jsonread_bool(join, "rowSecurity", false);
+	field->read_only |= field->join_repeats || field->join_served;
+}
+
 static void
 load_relationship(EaField *field, const EaJson *json)
 {
 	const EaJson *members = get_part(json, "members", EA_JSON_ARRAY);
-	EaJson	   *join = ea_jsonread_get(json, "join");
 	const char *on_delete = ea_jsonread_string(json, "onDelete");
 
 	if (members->count == 0)
@@ -256,11 +273,7 @@ load_relationship(EaField *field, const EaJson *json)
 	field->on_delete = on_delete == NULL
 		? EA_RESTRICT : word_value(on_delete_words, on_delete);
 	if (field->kind == EA_MANY_TO_MANY)
-	{
-		field->join_table = qualified(join);
-		field->join_near = quoted(join, "near");
-		field->join_far = quoted(join, "far");
-	}
+		load_join(field, get_part(json, "join", EA_JSON_OBJECT));
 }
 
 /* "securityAttributes.x" has a key behind the dot. */

@@ -156,6 +156,13 @@ struct EaField
 	char	   *join_table;		/* MANY_TO_MANY: qualified and quoted */
 	char	   *join_near;		/* its column for this side, quoted */
 	char	   *join_far;		/* its column for the other side, quoted */
+	EaIdKey		join_near_key;	/* of the former; that of the latter is the
+								 * member's */
+	bool		through;		/* the table is an application's, */
+	bool		join_repeats;	/* may have a link several times, */
+	bool		join_served;	/* is that of an entity as well, */
+	bool		join_hides;		/* and row-level security may bind it */
+	struct EaActing *acting;	/* of acting_keys.c: as the entity's */
 };
 
 /*
@@ -331,6 +338,14 @@ extern EaField *ea_catalog_field(EaEntity *entity, const char *name, int len);
 #define ea_catalog_reaches(entity, child) \
 	((entity)->tenant_scoped || !(child)->tenant_scoped || \
 	 (entity)->of_application)
+
+/* Join tables of an application know of no tenants. */
+#define ea_catalog_join_is_scoped(field) \
+	((field)->entity->tenant_scoped && !(field)->through)
+
+/* And so may lead from one to another. */
+#define ea_catalog_join_may_cross(field, target) \
+	((field)->through && (target)->tenant_scoped)
 #define ea_catalog_is_to_many(field) \
 	((field)->kind == EA_TO_MANY || (field)->kind == EA_MANY_TO_MANY)
 #define ea_catalog_shows(thing, number) \

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "access/htup_details.h"
+#include "access/relation.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_class.h"
@@ -17,10 +18,12 @@
 #include "utils/jsonb.h"
 #include "utils/lsyscache.h"
 #include "utils/numeric.h"
+#include "utils/rel.h"
 #include "utils/syscache.h"
 
 #include "base/compat.h"
 #include "model/host.h"
+#include "model/table_indexes.h"
 
 void
 ea_host_warn(const char *message, const char *hint)
@@ -58,6 +61,27 @@ ea_host_is_view(const char *schema, const char *table)
 
 	return kind == RELKIND_VIEW || kind == RELKIND_MATVIEW ||
 		kind == RELKIND_FOREIGN_TABLE;
+}
+
+/* One that is not there is told of when it is looked at. */
+bool
+ea_host_is_unique(const char *schema, const char *table, const char *one,
+				  const char *other)
+{
+	Oid			namespace = get_namespace_oid(schema, true);
+	Oid			relid = OidIsValid(namespace) ?
+	get_relname_relid(table, namespace) : InvalidOid;
+	Relation	rel = OidIsValid(relid) ?
+	try_relation_open(relid, AccessShareLock) : NULL;
+	bool		unique;
+
+	if (rel == NULL)
+		return true;
+	unique = rel->rd_rel->relkind != RELKIND_RELATION ||
+		ea_table_is_unique(rel, quote_identifier(one),
+						   quote_identifier(other));
+	relation_close(rel, AccessShareLock);
+	return unique;
 }
 
 /* The types of keys, of which model/id.c says the rest. */

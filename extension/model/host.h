@@ -48,6 +48,13 @@ extern bool ea_host_is_ours(const char *schema, const char *table);
 /* It is a view, a materialized view or a foreign table. */
 extern bool ea_host_is_view(const char *schema, const char *table);
 
+/*
+ * One row at most has these values in two columns of a table, as its unique
+ * indexes are; nobody to ask: true.
+ */
+extern bool ea_host_is_unique(const char *schema, const char *table,
+							  const char *one, const char *other);
+
 /* A column that is there, as tables of others have them. */
 typedef struct EaHostColumn
 {

@@ -308,8 +308,10 @@ place_of_entity(EaSqlBuf *b, const EaEntity *entity, LOCKMODE mode)
 static const char *
 place_of_join(EaSqlBuf *b, const EaField *field, LOCKMODE mode)
 {
-	b->of_service = true;
-	return place_table(b, field->join_table, field->entity->tenant_scoped,
+	b->of_application |= field->through;
+	b->of_service |= !field->through;
+	b->by_settings |= field->join_hides;
+	return place_table(b, field->join_table, ea_catalog_join_is_scoped(field),
 					   mode);
 }
 
@@ -570,12 +572,17 @@ ea_sqlbuf_insert_row(EaSqlBuf *b, EaEntity *entity)
 		ea_sqlbuf_addf(b, "$%d, ", ea_sqlbuf_tenant(b));
 }
 
-/* A join table has the tenant of the side that it is seen from. */
+/*
+ * A join table has the tenant of the side that it is seen from; and rows of
+ * others that lead nowhere are no links.
+ */
 static void
 add_join_predicates(EaSqlBuf *b, EaField *field, int alias)
 {
-	if (field->entity->tenant_scoped && !b->all_tenants)
+	if (ea_catalog_join_is_scoped(field) && !b->all_tenants)
 		ea_sqlbuf_addf(b, "t%d.tenant_id = $%d", alias, ea_sqlbuf_tenant(b));
+	else if (field->through && !b->writes)
+		ea_sqlbuf_addf(b, "t%d.%s IS NOT NULL", alias, field->join_far);
 	else
 		ea_sqlbuf_add(b, "true");
 }
@@ -602,8 +609,9 @@ ea_sqlbuf_join_from(EaSqlBuf *b, EaField *field)
 int
 ea_sqlbuf_join_delete(EaSqlBuf *b, EaField *field)
 {
-	if (!field->entity->tenant_scoped)
+	if (!ea_catalog_join_is_scoped(field))
 		place_anywhere(b);
+	b->req->strangers |= field->through;
 	b->writes = true;
 	return add_join(b, "DELETE FROM", field, RowExclusiveLock);
 }
@@ -611,10 +619,11 @@ ea_sqlbuf_join_delete(EaSqlBuf *b, EaField *field)
 void
 ea_sqlbuf_join_insert(EaSqlBuf *b, EaField *field)
 {
-	bool		scoped = field->entity->tenant_scoped;
+	bool		scoped = ea_catalog_join_is_scoped(field);
 
 	if (!scoped)
 		place_anywhere(b);
+	b->req->strangers |= field->through;
 	b->writes = true;
 	ea_sqlbuf_addf(b, "INSERT INTO %s (%s%s, %s) SELECT ",
 				   place_of_join(b, field, RowExclusiveLock),
@@ -628,7 +637,7 @@ void
 ea_sqlbuf_join_conflict(EaSqlBuf *b, EaField *field)
 {
 	ea_sqlbuf_addf(b, " ON CONFLICT (%s%s, %s) DO NOTHING",
-				   field->entity->tenant_scoped ? "tenant_id, " : "",
+				   ea_catalog_join_is_scoped(field) ? "tenant_id, " : "",
 				   field->join_near, field->join_far);
 }
 

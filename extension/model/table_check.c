@@ -23,6 +23,7 @@
 #include "model/constraint_field.h"
 #include "model/held_column.h"
 #include "model/table_check.h"
+#include "model/table_indexes.h"
 #include "model/table_owners.h"
 
 /* A column as a statement takes it to be. */
@@ -219,27 +220,39 @@ ea_table_check_key_fault(const EaEntity *entity, Relation rel)
 				 entity->name);
 }
 
-/* The table of a many-to-many relationship. */
-static const char *
-join_fault(const EaField *field, TupleDesc desc)
+const char *
+ea_table_check_join_fault(const EaField *field, Relation rel)
 {
-	const char *const columns[] = {
-		field->join_near, field->join_far,
-		field->entity->tenant_scoped ? "tenant_id" : NULL
-	};
-	Wanted		wanted = {
-		field->join_table, NULL, field->entity->name, UUIDOID, true, false,
-		NULL
+	const struct
+	{
+		const char *column;
+		Oid			type;
+	}			columns[] = {
+		{field->join_near, field->join_near_key.type->oid},
+		{field->join_far, field->members[0].key.type->oid},
+		{ea_catalog_join_is_scoped(field) ? "tenant_id" : NULL, UUIDOID}
 	};
 	const char *why = NULL;
 
 	for (int i = 0; why == NULL && i < lengthof(columns); i++)
 	{
-		wanted.column = columns[i];
+		const Wanted wanted = {
+			field->join_table, columns[i].column, field->entity->name,
+			columns[i].type, !field->through, false, NULL, field->through
+		};
+
 		if (wanted.column != NULL)
-			why = column_fault(desc, &wanted);
+			why = column_fault(RelationGetDescr(rel), &wanted);
 	}
-	return why;
+	if (why != NULL || !field->through)
+		return why;
+	if (rel->rd_rel->relkind != RELKIND_RELATION)
+		return psprintf("%s is no ordinary table", field->join_table);
+	return field->join_repeats ||
+		ea_table_is_unique(rel, field->join_near, field->join_far) ? NULL :
+		psprintf("table %s has no immediate unique index over %s and %s any "
+				 "more, so that a link could be there twice",
+				 field->join_table, field->join_near, field->join_far);
 }
 
 static void
@@ -278,10 +291,26 @@ follow_types(EaCatalog *catalog, const EaEntity *entity)
 	}
 }
 
+/* How a table of an application is used; by several, as the strictest says */
+typedef struct Theirs
+{
+	bool		is;
+	bool		view;
+	bool		may_hide;
+} Theirs;
+
+static void
+note_theirs(Theirs *theirs, bool view, bool may_hide)
+{
+	theirs->may_hide = may_hide && (!theirs->is || theirs->may_hide);
+	theirs->is = true;
+	theirs->view = view;
+}
+
 /* Compare the table with an entity, if it is one of its tables. */
 static bool
 check_against(EaCatalog *catalog, const EaEntity *entity, const char *table,
-			  Relation rel, const EaEntity **of_application)
+			  Relation rel, Theirs *theirs)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 	bool		known = strcmp(entity->table, table) == 0;
@@ -293,7 +322,7 @@ check_against(EaCatalog *catalog, const EaEntity *entity, const char *table,
 		if (entity->of_application)
 		{
 			require_none(ea_table_check_key_fault(entity, rel));
-			*of_application = entity;
+			note_theirs(theirs, entity->view, entity->row_security);
 		}
 	}
 	for (int i = 0; i < entity->nfields; i++)
@@ -303,7 +332,9 @@ check_against(EaCatalog *catalog, const EaEntity *entity, const char *table,
 		if (field->kind != EA_MANY_TO_MANY ||
 			strcmp(field->join_table, table) != 0)
 			continue;
-		require_none(join_fault(field, desc));
+		require_none(ea_table_check_join_fault(field, rel));
+		if (field->through)
+			note_theirs(theirs, false, field->join_hides);
 		known = true;
 	}
 	return known;
@@ -332,17 +363,17 @@ ea_table_check(EaCatalog *catalog, Relation rel)
 {
 	char	   *table = name_of(rel);
 	bool		known = false;
-	const EaEntity *of_application = NULL;
+	Theirs		theirs = {false};
 	ListCell   *lc;
 
 	foreach(lc, ea_catalog_loaded(catalog))
-		known |= check_against(catalog, lfirst(lc), table, rel,
-							   &of_application);
+		known |= check_against(catalog, lfirst(lc), table, rel, &theirs);
 	if (!known)
 		elog(ERROR, "a statement over the table %s, which is no entity's",
 			 table);
-	if (of_application != NULL)
-		ea_application_check_table(of_application, rel);
+	if (theirs.is)
+		ea_application_check_table(catalog, rel, theirs.view,
+								   theirs.may_hide);
 	else
 		ea_table_owners_check(rel);
 }

@@ -26,4 +26,11 @@ extern const char *ea_table_check_fault(const EaEntity *entity,
 extern const char *ea_table_check_key_fault(const EaEntity *entity,
 											Relation rel);
 
+/*
+ * What keeps the relationship from being read over the join table, or an
+ * application's from having each link once.
+ */
+extern const char *ea_table_check_join_fault(const EaField *field,
+											 Relation rel);
+
 #endif							/* EA_TABLE_CHECK_H */

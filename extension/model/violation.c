@@ -414,6 +414,19 @@ find_of_entity(const EaWriting *w, const ErrorData *edata, bool by_trigger,
 	return true;
 }
 
+/* Keys of an application's join table may wait for the end. */
+static bool
+is_through_of(const EaWriting *w, EaEntity *entity, const ErrorData *edata)
+{
+	const EaField *join = edata->schema_name == NULL ||
+		edata->table_name == NULL ? NULL :
+		field_of_join(w, entity,
+					  quote_qualified_identifier(edata->schema_name,
+												 edata->table_name));
+
+	return join != NULL && join->through;
+}
+
 static bool
 is_of_entity(EaEntity *entity, const ErrorData *edata)
 {
@@ -424,8 +437,11 @@ is_of_entity(EaEntity *entity, const ErrorData *edata)
 		return (edata->table_name == NULL ||
 				ea_shard_name_is_in(edata->table_name, entity->table_name)) &&
 			declared_on_shard(entity, edata, &found);
-	return edata->constraint_name != NULL && is_table_of(entity, edata) &&
-		find_of_entity(&w, edata, true, &found);
+	if (edata->constraint_name == NULL)
+		return false;
+	return is_table_of(entity, edata) ?
+		find_of_entity(&w, edata, true, &found) :
+		is_through_of(&w, entity, edata);
 }
 
 /*

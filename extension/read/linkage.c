@@ -66,7 +66,8 @@ add_links(EaSqlBuf *b, LinkageSink *sink, const EaIds *ids)
 		ea_sqlbuf_is(b, alias, near, ids->key, ids->items);
 	else
 		ea_sqlbuf_among(b, alias, near, "= ANY", ids);
-	if (joined && ea_sqlbuf_hides_rows(sink->doc->req, target))
+	if (joined && (ea_sqlbuf_hides_rows(sink->doc->req, target) ||
+				   ea_catalog_join_may_cross(field, target)))
 	{
 		int			far;
 
@@ -120,10 +121,10 @@ write_joined(EaSqlBuf *b, LinkageSink *sink, const EaIds *ids)
 	EaField    *field = sink->shape->rels[sink->rel].field;
 	int			alias;
 
-	ea_sqlbuf_add(b, "SELECT ");
-	ea_sqlbuf_select(b, 0, field->join_near, UUIDOID);
+	ea_sqlbuf_add(b, field->join_repeats ? "SELECT DISTINCT " : "SELECT ");
+	ea_sqlbuf_select(b, 0, field->join_near, sink->near_key->type->oid);
 	ea_sqlbuf_add(b, ", ");
-	ea_sqlbuf_select(b, 0, field->join_far, UUIDOID);
+	ea_sqlbuf_select(b, 0, field->join_far, sink->far_key->type->oid);
 	alias = add_links(b, sink, ids);
 	ea_sqlbuf_addf(b, " ORDER BY t%d.%s, t%d.%s", alias, field->join_near,
 				   alias, field->join_far);
@@ -137,7 +138,8 @@ fetch_links(LinkageSink *sink, const EaIds *ids)
 	EaField    *field = shape->rels[sink->rel].field;
 	EaEntity   *target = ea_catalog_target(field, 0);
 	EaSqlPart  *kept = ids->n == 1 && sink->target == NULL &&
-	shape->links != NULL ? &shape->links[sink->rel] : NULL;
+	shape->links != NULL && !field->join_hides ?
+	&shape->links[sink->rel] : NULL;
 	EaSqlBuf	b;
 
 	ea_sqlbuf_init(&b, sink->doc->req);
@@ -159,12 +161,17 @@ fetch_links(LinkageSink *sink, const EaIds *ids)
 static void
 count_links(LinkageSink *sink, EaLinkage *linkage, const EaIds *ids)
 {
+	const EaField *field = sink->shape->rels[sink->rel].field;
 	EaSqlBuf	b;
 
 	if (linkage->count <= ea_guc_max_linkage)
 		return;
 	ea_sqlbuf_init(&b, sink->doc->req);
-	ea_sqlbuf_add(&b, "SELECT pg_catalog.count(*)");
+	if (field->join_repeats)
+		ea_sqlbuf_addf(&b, "SELECT pg_catalog.count(DISTINCT t0.%s)",
+					   field->join_far);
+	else
+		ea_sqlbuf_add(&b, "SELECT pg_catalog.count(*)");
 	ea_sqlbuf_reads(&b, INT8OID);
 	add_links(&b, sink, ids);
 	ea_sqlbuf_run(&b, sink->doc->mode, true, ea_exec_read_int64,
@@ -291,8 +298,16 @@ ea_document_fetch_linkage(EaDocument *doc, EaShape *shape,
 			!doc->all_linkage;
 		if (followed && field->kind != EA_MANY_TO_MANY)
 			sink.target = ea_shape_find(doc, ea_catalog_target(field, 0));
-		sink.near_key = &field->members[0].key;
-		sink.far_key = &ea_catalog_target(field, 0)->key;
+		if (field->kind == EA_MANY_TO_MANY)
+		{
+			sink.near_key = &field->join_near_key;
+			sink.far_key = &field->members[0].key;
+		}
+		else
+		{
+			sink.near_key = &field->members[0].key;
+			sink.far_key = &ea_catalog_target(field, 0)->key;
+		}
 		sink.view = ea_catalog_target(field, 0)->view ?
 			ea_catalog_target(field, 0) : NULL;
 		fetch_links(&sink, &ids);

@@ -693,16 +693,23 @@ ea_changes_run_owners(EaSqlBuf *b, int alias, EaWriteOwners *owners,
 /* -------- links kept elsewhere -------- */
 
 void
-ea_changes_run_links(EaSqlBuf *b, const char *column, EaIds *moved)
+ea_changes_run_links(EaSqlBuf *b, const EaField *field, EaIds *moved)
 {
+	const EaIdKey *key;
+
 	if (moved == NULL)
 	{
 		ea_sqlbuf_run(b, EA_EXEC_WRITE, true, NULL, NULL);
 		return;
 	}
-	ea_sqlbuf_addf(b, " RETURNING %s", column);
+	ea_sqlbuf_addf(b, " RETURNING %s", field->join_far);
+
+	/* read as the column has them, whose type may be a wider one */
+	key = moved->key;
+	moved->key = &field->members[0].key;
 	ea_sqlbuf_reads(b, moved->key->type->oid);
 	ea_sqlbuf_run_ids(b, EA_EXEC_WRITE, moved);
+	moved->key = key;
 }
 
 /*
@@ -718,10 +725,12 @@ read_links(EaRequest *req, EaField *field, const EaId *id, int limit,
 	EaSqlBuf	b;
 	int			alias;
 
+	if (joined)
+		links->key = &field->members[0].key;
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_sqlbuf_select(&b, 0, joined ? field->join_far : target->id_column,
-					 target->key.type->oid);
+					 links->key->type->oid);
 	alias = joined ? ea_sqlbuf_join_from(&b, field)
 		: ea_sqlbuf_from(&b, target, EA_OP_DELETE);
 	ea_sqlbuf_is(&b, alias,

@@ -78,8 +78,11 @@ typedef struct EaWriteMoved
 /* NULL where no record is asked for. */
 extern EaWriteMoved *ea_changes_moved(EaRequest *req, EaField *field);
 
-/* Run a statement that writes links, and note the `column` of each. */
-extern void ea_changes_run_links(EaSqlBuf *b, const char *column,
+/*
+ * Run a statement that writes links of a many-to-many, and note the far end of
+ * each.
+ */
+extern void ea_changes_run_links(EaSqlBuf *b, const EaField *field,
 								 EaIds *moved);
 
 /*

@@ -379,6 +379,14 @@ unlink_joined(EaRequest *req, EaField *field, const char *column,
 	EaSqlBuf	b;
 	int			alias;
 
+	/* rows that are resources as well go by their references */
+	if (field->join_served)
+		return;
+	if (field->through)
+	{
+		ea_writing_begin(req, doomed->entity, EA_WRITING_RELEASES);
+		req->writing.links = field;
+	}
 	ea_sqlbuf_init(&b, req);
 	b.all_tenants = !doomed->entity->tenant_scoped;
 	alias = ea_sqlbuf_join_delete(&b, field);

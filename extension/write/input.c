@@ -362,7 +362,7 @@ read_identifier(EaRequest *req, EaField *field, const EaJson *json,
 	if ((lid == NULL &&
 		 (!ea_id_parse(req, &entity->key, id->text, id->len, &target->id) ||
 		  !ea_authz_allows(req, entity, EA_OP_READ))) ||
-		(ea_catalog_has_column(field) &&
+		((ea_catalog_has_column(field) || field->through) &&
 		 !ea_id_fits(&field->members[target->member].key, &target->id)))
 	{
 		if (!removing)

@@ -5,6 +5,7 @@
 
 #include "authz/authz.h"
 #include "base/grow.h"
+#include "model/acting_keys.h"
 #include "request/errors.h"
 #include "write/audit_changes.h"
 #include "write/links.h"
@@ -98,12 +99,36 @@ target_list(const Change *change)
 	return ids;
 }
 
+/* The same, as the join table has them. */
+static const EaIds *
+joined_list(const Change *change)
+{
+	EaIds	   *ids = unconstify(EaIds *, target_list(change));
+
+	ids->key = &change->field->members[0].key;
+	return ids;
+}
+
 static EaIds *
 moved_ids(const Change *change)
 {
 	if (change->moved == NULL)
 		return NULL;
 	return change->leaving ? &change->moved->removed : &change->moved->added;
+}
+
+/* A column of a narrower type than the key cannot refer to every resource. */
+static void
+check_fits(const Change *change)
+{
+	const EaField *field = change->field;
+
+	if (!ea_id_fits(field->kind == EA_MANY_TO_MANY ? &field->join_near_key :
+					&field->members[0].key, change->id))
+		ea_errors_throw(change->req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
+						change->in->pointer,
+						"The members of \"%s\" cannot refer to this resource: "
+						"its id is too large.", change->field->name);
 }
 
 /* -------- many-to-many -------- */
@@ -131,7 +156,7 @@ add_joined(EaSqlBuf *b, int alias, void *arg)
 static void
 add_new_links(EaSqlBuf *b, const Change *change, const EaRulesHeld *held)
 {
-	const EaIds *far = held->asked ? &held->rows : target_list(change);
+	const EaIds *far = held->asked ? &held->rows : joined_list(change);
 
 	ea_sqlbuf_join_insert(b, change->field);
 	ea_sqlbuf_id(b, &change->field->entity->key, change->id);
@@ -154,7 +179,8 @@ add_old_links(EaSqlBuf *b, int alias, const Change *change,
 	ea_sqlbuf_among(b, alias, field->join_far, change->leaving,
 					target_list(change));
 	ea_write_policy_only_held(b, alias, field->join_far, held);
-	if (held->seen || !ea_sqlbuf_hides_rows(change->req, target))
+	if (held->seen || (!ea_sqlbuf_hides_rows(change->req, target) &&
+					   !ea_catalog_join_may_cross(field, target)))
 		return;
 
 	/* links to resources that the caller does not see are not its to cut */
@@ -173,7 +199,7 @@ hold_old_links(const Change *change, EaRulesHeld *held)
 {
 	EaField    *field = change->field;
 	EaEntity   *target = ea_catalog_target(field, 0);
-	EaIds		far = {&target->key};
+	EaIds		far = {&field->members[0].key};
 	EaSqlBuf	b;
 	int			alias;
 
@@ -181,7 +207,7 @@ hold_old_links(const Change *change, EaRulesHeld *held)
 		return;
 	ea_sqlbuf_init(&b, change->req);
 	ea_sqlbuf_add(&b, "SELECT ");
-	ea_sqlbuf_select(&b, 0, field->join_far, UUIDOID);
+	ea_sqlbuf_select(&b, 0, field->join_far, far.key->type->oid);
 	alias = ea_sqlbuf_join_from(&b, field);
 	add_old_links(&b, alias, change, held);
 	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s FOR UPDATE OF t%d", alias,
@@ -189,13 +215,6 @@ hold_old_links(const Change *change, EaRulesHeld *held)
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, &far);
 	held->asked = held->seen = true;
 	held->rows = far;
-}
-
-/* All targets are there, and once in the list. */
-static void
-check_put_in(EaSqlBuf *found, const Change *change)
-{
-	ea_written_all(found, change->field->entity, target_list(change));
 }
 
 /* The links are as they were to be. */
@@ -209,7 +228,7 @@ check_joined(const Change *change, const EaRulesHeld *held)
 	ea_sqlbuf_init(&b, change->req);
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_sqlbuf_select(&b, 0, field->join_far,
-					 ea_catalog_target(field, 0)->key.type->oid);
+					 field->members[0].key.type->oid);
 	alias = ea_sqlbuf_join_from(&b, field);
 	if (change->leaving != NULL)
 	{
@@ -220,7 +239,7 @@ check_joined(const Change *change, const EaRulesHeld *held)
 	ea_sqlbuf_is(&b, alias, field->join_near, &field->entity->key,
 				 change->id);
 	ea_sqlbuf_among(&b, alias, field->join_far, "= ANY", target_list(change));
-	check_put_in(&b, change);
+	ea_written_all(&b, field->entity, joined_list(change));
 }
 
 /*
@@ -247,23 +266,17 @@ change_joined(Change *change)
 		add_old_links(&b, ea_sqlbuf_join_delete(&b, field), change, &held);
 	else
 		add_new_links(&b, change, &held);
-	ea_changes_run_links(&b, field->join_far, moved_ids(change));
+	ea_changes_run_links(&b, field, moved_ids(change));
 	if (ea_written_asks(&b))
 		check_joined(change, &held);
+
+	/* the table is held by now: a key that is not there does not come */
+	if (change->leaving != NULL && field->through)
+		ea_acting_keys_check_links(field->mapped_by == NULL ? field :
+								   ea_catalog_mirrored(field));
 }
 
 /* -------- columns of the target -------- */
-
-/* A column of a narrower type than the key cannot refer to every resource. */
-static void
-check_fits(const Change *change)
-{
-	if (!ea_id_fits(&change->field->members[0].key, change->id))
-		ea_errors_throw(change->req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
-						change->in->pointer,
-						"The members of \"%s\" cannot refer to this resource: "
-						"its id is too large.", change->field->name);
-}
 
 /* Targets that refer to something else, or members that are let go of. */
 static void
@@ -354,7 +367,7 @@ check_columns(const Change *change, const EaRulesHeld *held)
 					target_list(change));
 	ea_sqlbuf_is(&b, alias, change->field->members[0].column,
 				 &change->field->entity->key, change->id);
-	check_put_in(&b, change);
+	ea_written_all(&b, change->field->entity, target_list(change));
 }
 
 static void
@@ -415,13 +428,11 @@ put_in(Change *change)
 {
 	if (change->in->ntargets == 0)
 		return;
+	check_fits(change);
 	if (change->field->kind == EA_MANY_TO_MANY)
 		change_joined(change);
 	else
-	{
-		check_fits(change);
 		change_columns(change);
-	}
 }
 
 void

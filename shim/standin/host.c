@@ -43,6 +43,13 @@ ea_host_is_view(const char *schema, const char *table)
 	return false;
 }
 
+bool
+ea_host_is_unique(const char *schema, const char *table, const char *one,
+				  const char *other)
+{
+	return true;
+}
+
 /* So is how its columns are. */
 bool
 ea_host_column(const char *schema, const char *table, const char *column,
