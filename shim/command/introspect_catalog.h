@@ -126,6 +126,8 @@ struct introspect_table
 	const char *collection;
 	struct introspect_reference *join_near; /* of a join table, which is */
 	struct introspect_reference *join_far;	/* no entity; else NULL */
+	bool		may_join;		/* an application's that is sound, whatever
+								 * its key is */
 	const char *why_not;		/* NULL: it is served */
 };
 

@@ -414,6 +414,7 @@ introspect_decide_tables(struct introspect_catalog *catalog,
 		table->why_not = table_fault(catalog, options, table, owner);
 		if (table->why_not == NULL)
 			table->why_not = find_tenant(table, options->tenant);
+		table->may_join = table->why_not == NULL && of_application;
 		if (table->why_not == NULL)
 			table->why_not = choose_key(catalog->memory, table,
 										of_application);

@@ -23,8 +23,8 @@ introspect_links_has_entity(const struct introspect_table *table)
 static bool
 is_join(const struct introspect_table *table)
 {
-	if (table->kind != KIND_TABLE || table->column_count != 2 ||
-		table->reference_count != 2)
+	if (table->kind != KIND_TABLE || !table->may_join ||
+		table->column_count != 2 || table->reference_count != 2)
 		return false;
 	for (int i = 0; i < 2; i++)
 	{

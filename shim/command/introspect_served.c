@@ -29,7 +29,7 @@ static const struct
 	[SERVED_REFERRING_KEYS] = {true, NULL},
 
 	/* "through" */
-	[SERVED_JOIN_TABLES] = {false, "join tables are not served yet"},
+	[SERVED_JOIN_TABLES] = {true, NULL},
 
 	[SERVED_TIMESTAMP] = {true, NULL},
 	[SERVED_ENUM] = {true, NULL},
