@@ -179,7 +179,9 @@ plan_links(List **plan, EaEntity *entity)
 	{
 		EaField    *field = &entity->fields[i];
 
-		if (field->kind == EA_MANY_TO_MANY && field->mapped_by == NULL)
+		/* an application's links stay with its rows */
+		if (field->kind == EA_MANY_TO_MANY && field->mapped_by == NULL &&
+			!field->through)
 			add_erase(plan, EA_ERASE_LINKS, entity)->field = field;
 	}
 }

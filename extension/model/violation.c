@@ -349,26 +349,34 @@ find_in_table(EaEntity *entity, Oid relid, const ErrorData *edata,
 	return OidIsValid(index) || !by_trigger;
 }
 
-/* A foreign key of another table, that leads to the entity's. */
+/*
+ * A foreign key of another table, that leads to the entity's, or to a join
+ * table of an application whose links are written.
+ */
 static bool
-find_referring(EaEntity *entity, Oid relid, const ErrorData *edata,
+find_referring(const EaWriting *w, Oid relid, const ErrorData *edata,
 			   EaViolation *found)
 {
-	Oid			table = table_of(entity);
+	Oid			table = table_of(w->entity);
+	Oid			join = w->links != NULL && w->links->through ?
+	ea_table_find(w->links->join_table) : InvalidOid;
 	Oid			constraint = edata->constraint_name == NULL ? InvalidOid :
 	get_relation_constraint_oid(relid, edata->constraint_name, true);
 	HeapTuple	tuple;
+	Oid			far;
 
 	if (!OidIsValid(constraint))
 		return false;
 	tuple = SearchSysCache1(CONSTROID, ObjectIdGetDatum(constraint));
 	if (!HeapTupleIsValid(tuple))
 		return false;
-	found->referred = OidIsValid(table) &&
-		((Form_pg_constraint) GETSTRUCT(tuple))->confrelid == table;
+	far = ((Form_pg_constraint) GETSTRUCT(tuple))->confrelid;
 	ReleaseSysCache(tuple);
+	found->referred = OidIsValid(far) && (far == table || far == join);
 	if (found->referred)
-		found->field = ea_constraint_field(entity, table, constraint, true);
+		found->field = far == table ?
+			ea_constraint_field(w->entity, table, constraint, true) :
+			w->links;
 	return found->referred;
 }
 
@@ -407,7 +415,7 @@ find_of_entity(const EaWriting *w, const ErrorData *edata, bool by_trigger,
 	name = quote_qualified_identifier(edata->schema_name, edata->table_name);
 	join = field_of_join(w, entity, name);
 	if (join == NULL)
-		return find_referring(entity, relid, edata, found);
+		return find_referring(w, relid, edata, found);
 	if (edata->constraint_name == NULL ||
 		!is_declared(entity, edata, found))
 		found->field = join;

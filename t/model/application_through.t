@@ -61,8 +61,10 @@ create table shop."Follows" (
 	"to" uuid not null references shop.person on delete cascade on update cascade);
 create unique index on shop."Follows" ("follower", "to");
 create index on shop."Follows" ("to");
+create function shop.is_film(integer) returns boolean language plpgsql as $$ begin return current_user in ('shop_web', 'shop_app') and $1 > 0; end $$;
+create domain shop.film_no as integer check (shop.is_film(value));
 create table shop.big (id bigint primary key);
-create table shop.big_film (big_id integer not null references shop.big, film_id integer not null references shop.film, primary key (big_id, film_id));
+create table shop.big_film (big_id integer not null references shop.big, film_id shop.film_no not null references shop.film, primary key (big_id, film_id));
 create view shop.film_list as select * from shop.film;
 insert into shop.film (title, year) values ('alpha', 1999), ('beta', 2000), ('gamma', 2001), ('delta', 2002);
 insert into shop.actor (name, seen) values ('ann', true), ('bob', true), ('cid', false), ('dora', true);
@@ -311,6 +313,9 @@ for my $way ('on', 'off')
 			{ op => 'remove', ref => { type => 'films', lid => 'f', relationship => 'actors' }, data => is_of(actors => 1) },
 			{ op => 'add', ref => { type => 'actors', id => '2', relationship => 'films' }, data => [ { type => 'films', lid => 'f' } ] });
 		is($done->{status}, 200, 'in one request') or diag $done->{body};
+		my $later = batch({ op => 'add', data => { type => 'persons', lid => 'p', attributes => { name => 'x' }, relationships => { follows => { data => [ { type => 'persons', lid => 'q' } ] } } } },
+			{ op => 'add', data => { type => 'persons', lid => 'q', attributes => { name => 'y' } } });
+		is($later->{json}{errors}[0]{source}{pointer} =~ m{^/atomic:operations/0/data/relationships/follows/data} ? 1 : 0, 1, 'no link to what comes later') or diag $later->{body};
 		my ($eve, $both) = map { $_->{data}{id} } @{ $done->{json}{'atomic:results'} };
 		is(links("/films/$both/relationships/actors"), "2 $eve", 'all of it');
 		is($ann->call(DELETE => "/films/$_")->{status}, 204, 'deleted, which RESTRICT and keys that wait leave to the service') for $both, $film->{id};
@@ -441,7 +446,13 @@ SQL
 	$ann->refused('a check', 400, 'CHECK_FAILED', [ pointer => '/data' ], POST => $links, json => { data => is_of(actors => 3) });
 	$cluster->psql('alter table shop.film_actor drop constraint few; create unique index one on shop.film_actor (film_id) where film_id = 4');
 	$ann->refused('another unique index', 409, 'UNIQUE_VIOLATION', [ pointer => '/data' ], POST => $links, json => { data => is_of(actors => 1, 2) });
-	$cluster->psql('drop index shop.one');
+	$cluster->psql('drop index shop.one; create table shop.remark (film_id int, actor_id int, foreign key (actor_id, film_id) references shop.film_actor); alter table shop.remark owner to shop_app');
+	is(set(POST => $links, is_of(actors => 1)), 204, 'a link to which others refer');
+	$cluster->psql('insert into shop.remark values (4, 1)');
+	$ann->refused('it stays', 409, 'STILL_REFERENCED', [ pointer => '/data' ], $_->[0] => $links, json => { data => $_->[1] }) for [ DELETE => is_of(actors => 1) ], [ PATCH => [] ];
+	$ann->refused('and so do its ends', 409, 'STILL_REFERENCED', undef, DELETE => '/films/4');
+	$cluster->psql('drop table shop.remark');
+	is(set(PATCH => $links, []), 204, 'it goes');
 	is($actors->(), '', 'nothing of it is written');
 };
 
