@@ -22,6 +22,7 @@
 #include "authz/authz.h"
 #include "base/names.h"
 #include "engine/exec.h"
+#include "model/row_tenant.h"
 #include "trust/owner.h"
 
 /* How long rows are counted, in milliseconds. */
@@ -197,7 +198,7 @@ reads_anew(const EaEntity *before, const EaEntity *after)
 {
 	return before == NULL || after == NULL ||
 		strcmp(before->table, after->table) != 0 ||
-		before->tenant_scoped != after->tenant_scoped ||
+		!ea_row_tenant_is_same(before, after) ||
 		before->soft_delete != after->soft_delete ||
 		before->catalog->tenant_admin_bypass !=
 		after->catalog->tenant_admin_bypass ||

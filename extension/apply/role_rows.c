@@ -20,6 +20,7 @@
 #include "base/names.h"
 #include "base/sha256.h"
 #include "identity/account.h"
+#include "model/row_tenant.h"
 #include "model/sqlbuf.h"
 
 /* Holders of a role that are asked about; the same in HOLDERS_SQL. */
@@ -80,12 +81,20 @@ ea_role_rows_assume(EaPrincipal *principal, const char *role)
 
 /* Rows of a table that are looked at: the tenant's, deleted ones too. */
 static char *
-first_rows(EaSqlBuf *b, const EaEntity *entity, const char *what)
+first_rows(EaSqlBuf *b, EaEntity *entity, const char *what, int alias)
 {
-	return psprintf("(SELECT %s FROM %s l WHERE %s", what, entity->table,
-					entity->tenant_scoped ?
-					psprintf("l.%s = $%d", entity->tenant_column,
-							 ea_sqlbuf_tenant(b)) : "true");
+	int			len = b->text.len;
+	char	   *condition = "true";
+
+	if (entity->tenant_scoped)
+	{
+		ea_row_tenant_add(b, entity, alias, ea_sqlbuf_tenant(b));
+		condition = pstrdup(b->text.data + len);
+		b->text.len = len;
+		b->text.data[len] = '\0';
+	}
+	return psprintf("(SELECT %s FROM %s t%d WHERE %s", what, entity->table,
+					alias, condition);
 }
 
 static bool
@@ -101,11 +110,13 @@ add_shown(EaSqlBuf *b, EaRoleSide *side)
 {
 	EaEntity	looked = *side->entity;
 	int			alias;
+	int			first;
 
 	b->req = &side->req;
 	alias = ea_sqlbuf_reserve(b);
-	looked.table = psprintf("%s ORDER BY l.%s LIMIT " LIMIT ")",
-							first_rows(b, side->entity, "*"),
+	first = ea_sqlbuf_reserve(b);
+	looked.table = psprintf("%s ORDER BY t%d.%s LIMIT " LIMIT ")",
+							first_rows(b, side->entity, "*", first), first,
 							looked.id_column);
 	ea_sqlbuf_add(b, "(SELECT ");
 	ea_sqlbuf_column(b, alias, looked.id_column);
@@ -165,7 +176,7 @@ write_statement(EaSqlBuf *b, EaRoleSide *before, EaRoleSide *after, bool same)
 				   !reads_entity(before) ? "0::int8, count(*), 0::int8" :
 				   "count(b.id), count(a.id),"
 				   " count(*) FILTER (WHERE a.id = b.id)",
-				   first_rows(b, any->entity, "1"));
+				   first_rows(b, any->entity, "1", ea_sqlbuf_reserve(b)));
 	add_shown(b, one);
 	if (!same && reads_entity(before) && reads_entity(after))
 	{

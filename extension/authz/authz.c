@@ -7,6 +7,7 @@
 #include "authz/authz.h"
 #include "base/names.h"
 #include "base/uuid.h"
+#include "model/row_tenant.h"
 #include "request/errors.h"
 
 static bool
@@ -55,11 +56,26 @@ ea_authz_allows(EaRequest *req, EaEntity *entity, EaOperation op)
 }
 
 void
+ea_authz_require_open(EaRequest *req, const EaEntity *entity)
+{
+	const EaPrincipal *principal = req->principal;
+
+	if ((req->has_tenant && ea_row_tenant_is_closed(entity, &req->tenant)) ||
+		(principal->has_tenant &&
+		 ea_row_tenant_is_closed(entity, &principal->tenant)))
+		ea_errors_throw(req, EA_ERR_FORBIDDEN, EA_AT_NONE, NULL,
+						"All resources of this type belong to another "
+						"tenant.");
+}
+
+void
 ea_authz_require(EaRequest *req, EaEntity *entity, EaOperation op)
 {
 	if (!ea_authz_allows(req, entity, op))
 		ea_errors_throw(req, EA_ERR_FORBIDDEN, EA_AT_NONE, NULL,
 						"Your roles do not allow this operation.");
+	if (op == EA_OP_CREATE)
+		ea_authz_require_open(req, entity);
 }
 
 static bool

@@ -17,6 +17,9 @@ extern bool ea_authz_allows(EaRequest *req, EaEntity *entity, EaOperation op);
 extern void ea_authz_require(EaRequest *req, EaEntity *entity,
 							 EaOperation op);
 
+/* 403 where all rows are one tenant's, and the caller acts in another. */
+extern void ea_authz_require_open(EaRequest *req, const EaEntity *entity);
+
 /*
  * A field of an entity as this caller sees it in the version of the request:
  * NULL for a field that is not declared, not shown in that version, or not

@@ -14,6 +14,7 @@
 #include "authz/policy_value.h"
 #include "authz/policy_writer.h"
 #include "model/host.h"
+#include "model/row_tenant.h"
 
 bool
 ea_policy_mentions_input(const EaPolicy *tree, const char *name)
@@ -111,7 +112,8 @@ loose_target(EaField *field)
 	EaEntity   *target = field == NULL || field->kind != EA_TO_ONE ? NULL :
 		ea_catalog_target(field, 0);
 
-	return target != NULL && ea_catalog_is_loose(field, target) ? target :
+	return target != NULL && (ea_catalog_is_loose(field, target) ||
+							  ea_catalog_strays(field, target)) ? target :
 		NULL;
 }
 
@@ -214,11 +216,11 @@ write_from(EaPolicyWriter *w, EaEntity *target, const char *column)
 		/* the target's own row-level security narrows it */
 		b->nrelations++;
 		ea_sqlbuf_addf(b, " FROM %s t%d WHERE ", target->table, alias);
-		if (target->tenant_scoped)
+		if (ea_row_tenant_column(target) != NULL)
 			ea_sqlbuf_addf(b, "t%d.%s = (SELECT entityapi.current_tenant())",
-						   alias, target->tenant_column);
+						   alias, ea_row_tenant_column(target));
 		else
-			ea_sqlbuf_add(b, "true");
+			ea_sqlbuf_add(b, target->tenant_scoped ? "false" : "true");
 	}
 	ea_sqlbuf_addf(b, " AND t%d.%s = ", alias, target->id_column);
 }

@@ -6,8 +6,8 @@
 #include "model/catalog.h"
 #include "request/errors.h"
 
-static bool
-tenant_exists(const pg_uuid_t *tenant)
+bool
+ea_tenant_exists(const pg_uuid_t *tenant)
 {
 	return ea_exec_one(EA_EXEC_READ,
 					   "SELECT 1 FROM entityapi.tenant WHERE id = $1"
@@ -52,7 +52,7 @@ ea_tenant_choose(EaRequest *req, bool needed)
 							"X-Tenant-Id",
 							"Name the tenant to act in with X-Tenant-Id.");
 	}
-	else if (!is_uuid || !tenant_exists(&named))
+	else if (!is_uuid || !ea_tenant_exists(&named))
 		ea_errors_throw(req, EA_ERR_TENANT_REQUIRED, EA_AT_HEADER,
 						"X-Tenant-Id", "X-Tenant-Id names no tenant.");
 	else

@@ -4,6 +4,7 @@
 #ifndef EA_TENANT_H
 #define EA_TENANT_H
 
+#include "base/uuid.h"
 #include "request/request.h"
 
 /*
@@ -12,5 +13,8 @@
  * and none is named.
  */
 extern void ea_tenant_choose(EaRequest *req, bool needed);
+
+/* There is such a tenant. */
+extern bool ea_tenant_exists(const pg_uuid_t *tenant);
 
 #endif							/* EA_TENANT_H */

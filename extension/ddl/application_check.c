@@ -21,6 +21,7 @@
 
 #include "base/compat.h"
 #include "ddl/application_check.h"
+#include "ddl/crossings.h"
 #include "ddl/drift.h"
 #include "ddl/rows.h"
 #include "manifest/faults.h"
@@ -407,6 +408,15 @@ compare_opened(List *differences, EaDdlTable *table, Relation rel,
 		differences = differ(differences, table,
 							 psprintf("the table %s: %s", table->qualified,
 									  (char *) lfirst(lc)), EA_DDL_MEND);
+	foreach(lc, ea_ddl_tenant_shared(table, RelationGetRelid(rel)))
+		differences = differ(differences, table,
+							 psprintf("the unique index or exclusion "
+									  "constraint \"%s\" of the table %s "
+									  "tells tenants of each other's values",
+									  (char *) lfirst(lc), table->qualified),
+							 psprintf("add the column \"%s\" to it, or, if "
+									  "it is meant, global: [%s]", table->lead,
+									  (char *) lfirst(lc)));
 	foreach(lc, find_missing(table, RelationGetRelid(rel),
 							 application->role_oid, operations_of(entity)))
 	{

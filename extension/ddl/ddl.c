@@ -10,6 +10,7 @@
 #include "cluster/distributed.h"
 #include "ddl/columns.h"
 #include "ddl/convert.h"
+#include "ddl/crossings.h"
 #include "ddl/ddl.h"
 #include "ddl/distribution.h"
 #include "ddl/drift.h"
@@ -453,6 +454,7 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 			change_table(&plan, to->other, to);
 	}
 	ea_ddl_check_through(&plan);
+	ea_ddl_tell_strayed(&plan);
 	ea_ddl_warn_unindexed(&plan, change->dry_run);
 	ea_ddl_purge(&plan);
 	copy_accounts(&plan, stored->catalog, wanted->catalog);

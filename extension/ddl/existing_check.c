@@ -29,7 +29,9 @@
 #include "cluster/distributed.h"
 #include "ddl/distribution.h"
 #include "ddl/application_check.h"
+#include "ddl/crossings.h"
 #include "ddl/existing_check.h"
+#include "ddl/key_columns.h"
 #include "ddl/plan.h"
 #include "ddl/rows.h"
 #include "ddl/tables.h"
@@ -277,6 +279,10 @@ column_lacks(Look *look, const EaDdlColumn *column, const char *what,
 
 	if (column->field != NULL)
 		ea_ddl_fault(look->plan, look->table, column->field, message, hint);
+	else if (look->table->of_application &&
+			 column->name == look->table->tenant_column)
+		ea_ddl_tenant_fault(look->plan, look->table, "/spec/tenant/column",
+							message, hint);
 	else
 		lacks(look, message, hint);
 }
@@ -430,36 +436,6 @@ check_columns(Look *look, Relation rel)
 
 /* -------- constraints and indexes -------- */
 
-/* `ARRAY['tenant_id', 'a']` */
-static char *
-name_array(const EaDdlTable *table, bool scoped, List *columns)
-{
-	StringInfoData buf;
-	ListCell   *lc;
-
-	initStringInfo(&buf);
-	appendStringInfo(&buf, "ARRAY[%s", scoped ?
-					 quote_literal_cstr(table->tenant_column) : "");
-	foreach(lc, columns)
-		appendStringInfo(&buf, "%s%s", scoped || buf.len > 6 ? ", " : "",
-						 quote_literal_cstr(lfirst(lc)));
-	appendStringInfoString(&buf, "]::text[]");
-	return buf.data;
-}
-
-/* Names of the columns that a list of numbers means, in order. */
-#define NAMES(numbers, relation) \
-	"ARRAY(SELECT a.attname::text" \
-	" FROM unnest(" numbers ") WITH ORDINALITY k (attnum, n)" \
-	" JOIN pg_attribute a" \
-	" ON a.attrelid = " relation " AND a.attnum = k.attnum ORDER BY k.n)"
-#define KEY_NAMES \
-	"ARRAY(SELECT a.attname::text" \
-	" FROM unnest(i.indkey::int2[]) WITH ORDINALITY k (attnum, n)" \
-	" LEFT JOIN pg_attribute a" \
-	" ON a.attrelid = i.indrelid AND a.attnum = k.attnum" \
-	" WHERE k.n <= i.indnkeyatts ORDER BY k.n)"
-
 static bool
 has_unique(Look *look, List *columns, bool immediate, bool partial)
 {
@@ -476,24 +452,22 @@ has_unique(Look *look, List *columns, bool immediate, bool partial)
 	}
 	return has_row(psprintf("SELECT FROM pg_index i WHERE i.indrelid = %u"
 							" AND i.indisunique AND i.indisvalid%s"
-							" AND %s AND " KEY_NAMES " = %s",
+							" AND %s AND %s",
 							look->relid,
 							immediate ? " AND i.indimmediate" : "",
 							rows,
-							name_array(table, table->tenant_scoped, columns)));
+							ea_ddl_are_columns(table, EA_KEY_NAMES, columns,
+											   false)));
 }
 
 static bool
 has_index(Look *look, List *columns)
 {
-	const EaDdlTable *table = look->table;
-
 	return has_row(psprintf("SELECT FROM pg_index i WHERE i.indrelid = %u"
 							" AND i.indisvalid AND i.indpred IS NULL"
-							" AND (" KEY_NAMES ")[1:%d] = %s",
-							look->relid,
-							list_length(columns) + table->tenant_scoped,
-							name_array(table, table->tenant_scoped, columns)));
+							" AND %s", look->relid,
+							ea_ddl_are_columns(look->table, EA_KEY_NAMES,
+											   columns, true)));
 }
 
 /* One that has the deleted rows in the order of their times. */
@@ -506,7 +480,7 @@ has_deleted(Look *look, const EaDdlObject *object)
 	return has_row(psprintf("SELECT FROM pg_index i WHERE i.indrelid = %u"
 							" AND i.indisvalid AND (i.indpred IS NULL OR"
 							" pg_get_expr(i.indpred, i.indrelid) = %s)"
-							" AND (" KEY_NAMES ")[1] = %s",
+							" AND (" EA_KEY_NAMES ")[1] = %s",
 							look->relid, quote_literal_cstr(rows),
 							quote_literal_cstr(deleted)));
 }
@@ -575,9 +549,10 @@ key_condition(Look *look, const EaDdlObject *object, const EaDdlTable *target)
 	actions = key_actions(look, object, target);
 	return actions == NULL ? "" :
 		psprintf(" AND f.confdeltype IN (%s)"
-				 " AND (f.confdelsetcols IS NULL OR "
-				 NAMES("f.confdelsetcols", "f.conrelid") " = %s)", actions,
-				 name_array(look->table, target->tenant_scoped,
+				 " AND (f.confdelsetcols IS NULL AND (f.confdeltype <> 'n'"
+				 " OR cardinality(f.conkey) = 1) OR "
+				 EA_NAMES("f.confdelsetcols", "f.conrelid") " = %s)", actions,
+				 ea_ddl_name_array(look->table, target->tenant_scoped,
 							object->columns));
 }
 
@@ -675,13 +650,10 @@ check_reference(Look *look, EaDdlObject *object)
 	keys = psprintf("SELECT f.confdeltype FROM pg_constraint f"
 					" WHERE f.contype = 'f'"
 					" AND f.conrelid = %u AND f.confrelid = %u"
-					" AND f.convalidated"
-					" AND " NAMES("f.conkey", "f.conrelid") " = %s"
-					" AND " NAMES("f.confkey", "f.confrelid") " = %s",
+					" AND f.convalidated AND %s",
 					look->relid, far,
-					name_array(look->table, target->tenant_scoped,
-							   object->columns),
-					name_array(target, target->tenant_scoped, key));
+					ea_ddl_are_references(look->table, object->columns,
+										  target, key));
 	if (has_row(psprintf("%s%s", keys, key_condition(look, object, target))))
 		return;
 	action = look->table->of_application ? find_action(keys) : '\0';
@@ -781,6 +753,8 @@ check_tenancy(Look *look)
 {
 	const EaDdlTable *table = look->table;
 
+	if (table->of_application)
+		ea_ddl_check_tenant(look->plan, look->table, look->relid);
 	if (!table->tenant_scoped)
 		return;
 
@@ -793,8 +767,8 @@ check_tenancy(Look *look)
 						" JOIN pg_class c ON c.oid = i.indexrelid"
 						" WHERE i.indrelid = %u"
 						" AND (i.indisunique OR i.indisexclusion)"
-						" AND NOT (%s = ANY (" KEY_NAMES "))"
-						" AND NOT (" KEY_NAMES " = ARRAY[%s])",
+						" AND (%s = ANY (" EA_KEY_NAMES ")) IS NOT TRUE"
+						" AND NOT (" EA_KEY_NAMES " = ARRAY[%s])",
 						look->relid, quote_literal_cstr(table->tenant_column),
 						quote_literal_cstr(table->id_column)));
 	check_rows(look, "the foreign key \"%s\" reaches rows of other tenants",
@@ -802,7 +776,7 @@ check_tenancy(Look *look)
 			   psprintf("SELECT f.conname FROM pg_constraint f"
 						" WHERE f.contype = 'f' AND f.conrelid = %u"
 						" AND NOT (%s = ANY ("
-						NAMES("f.conkey", "f.conrelid") "))"
+						EA_NAMES("f.conkey", "f.conrelid") "))"
 						" AND EXISTS (SELECT FROM pg_attribute t"
 						" WHERE t.attrelid = f.confrelid"
 						" AND t.attname IN ('tenant_id', %s)"

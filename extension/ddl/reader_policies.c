@@ -27,6 +27,7 @@
 #include "ddl/reader_policies.h"
 #include "ddl/rows.h"
 #include "ddl/tables.h"
+#include "model/row_tenant.h"
 
 #define POLICY "entityapi_read"
 #define READER "entityapi_reader"
@@ -56,7 +57,7 @@ plain_entity_condition(EaEntity *entity)
 
 	initStringInfo(&buf);
 	add_readable(&buf, entity,
-				 entity->tenant_scoped ? entity->tenant_column : NULL);
+				 ea_row_tenant_column(entity));
 	if (entity->soft_delete)
 		appendStringInfo(&buf, " AND %s IS NULL", entity->deleted_column);
 	if (policies == NULL)
@@ -110,10 +111,10 @@ entity_condition(EaEntity *entity)
 	StringInfoData buf;
 
 	initStringInfo(&buf);
-	if (entity->tenant_scoped)
+	if (ea_row_tenant_column(entity) != NULL)
 		appendStringInfo(&buf,
 						 "%s = (SELECT entityapi.current_tenant()) AND ",
-						 entity->tenant_column);
+						 ea_row_tenant_column(entity));
 	if (entity->soft_delete)
 		appendStringInfo(&buf, "%s IS NULL AND ", entity->deleted_column);
 	if (strcmp(policies, "true") == 0)
@@ -131,10 +132,10 @@ add_end(StringInfo buf, const EaDdlTable *join, EaEntity *end,
 		const char *column)
 {
 	appendStringInfo(buf, "EXISTS (SELECT 1 FROM %s t0 WHERE ", end->table);
-	if (end->tenant_scoped)
+	if (ea_row_tenant_column(end) != NULL)
 		appendStringInfo(buf,
 						 "t0.%s = (SELECT entityapi.current_tenant()) AND ",
-						 end->tenant_column);
+						 ea_row_tenant_column(end));
 	appendStringInfo(buf, "t0.%s = %s.%s)", end->id_column, join->qualified,
 					 column);
 }

@@ -297,9 +297,10 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 			  const char *on_delete)
 {
 	const EaJson *target = ea_names_map_get(b->definitions, target_name);
-	bool		tenant = ea_jsonread_bool(target, "tenantScoped", true);
-	bool		theirs = !table->of_application &&
-		ea_jsonread_bool(target, "application", false);
+	bool		bound = ea_jsonread_bool(target, "application", false);
+	bool		tenant = ea_jsonread_bool(target, "tenantScoped", true) &&
+		!bound;
+	bool		theirs = !table->of_application && bound;
 	char	   *name = ea_ddl_name(table->name, column, EA_DDL_REFERENCE);
 	const char *near_tenant = "";
 	const char *far_tenant = "";
@@ -543,11 +544,34 @@ is_through(const EaJson *field)
 	return ea_jsonread_bool(need_tree(field, "join"), "application", false);
 }
 
+/* The column of an application's table by which a row has its tenant */
+static void
+find_lead(EaDdlTable *table, const EaJson *json, EaDdlAlias *alias)
+{
+	const char *by = ea_jsonread_string(json, "tenantBy");
+	const EaJson *global = ea_jsonread_get(json, "global");
+
+	for (EaJson *name = global ? global->first : NULL; name; name = name->next)
+		table->global = lappend(table->global, name->text);
+	table->of_one = ea_jsonread_string(json, "tenantIs") != NULL;
+	table->lead = table->tenant_column;
+	for (EaJson *field = need_tree(json, "fields")->first;
+		 by != NULL && field != NULL; field = field->next)
+	{
+		if (strcmp(need(field, "name"), by) == 0)
+			table->lead = column_name(alias,
+									  need(need_tree(field, "members")->first,
+										   "column"));
+	}
+}
+
 static void
 build_entity(Builder *b, const EaJson *json)
 {
 	const char *entity = need(json, "name");
-	bool		tenant = ea_jsonread_bool(json, "tenantScoped", true);
+	bool		owned = ea_jsonread_bool(json, "tenantScoped", true);
+	bool		tenant = owned &&
+		!ea_jsonread_bool(json, "application", false);
 	bool		soft = ea_jsonread_bool(json, "softDelete", false);
 	const EaJson *indexes = ea_jsonread_get(json, "indexes");
 	const EaJson *parts = ea_jsonread_get(json, "key");
@@ -576,15 +600,17 @@ build_entity(Builder *b, const EaJson *json)
 						  ea_jsonread_bool(json, "deletionId", false) ?
 						  "deletion_id" : NULL);
 	}
-	if (tenant)
-		add_column(table, table->tenant_column, NULL, "uuid", true);
+	table->owned = owned;
+	if (owned && table->tenant_column != NULL)
+		add_column(table, table->tenant_column, NULL, "uuid", tenant);
 	key = list_make1((char *) table->id_column);
 	add_object(table, EA_DDL_CONSTRAINT,
 			   ea_ddl_name(table->name, NULL, EA_DDL_PRIMARY), NULL, NIL,
 			   psprintf("PRIMARY KEY %s", column_list(table, key)));
 
 	table->keyed = parts != NULL;
-	if (!table->keyed)
+	if (!table->keyed &&
+		ea_names_map_get(table->by_column, table->id_column) == NULL)
 		add_column(table, table->id_column, NULL, "uuid", true);
 	for (EaJson *field = need_tree(json, "fields")->first;
 		 field != NULL; field = field->next)
@@ -602,6 +628,9 @@ build_entity(Builder *b, const EaJson *json)
 				 !is_through(field))
 			build_join(b, entity, field, tenant);
 	}
+
+	if (owned && !tenant)
+		find_lead(table, json, alias);
 
 	/* unless a field has it */
 	if (table->keyed &&

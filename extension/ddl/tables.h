@@ -63,7 +63,7 @@ typedef struct EaDdlTable
 	const char *schema;
 	const char *name;
 	const char *qualified;		/* quoted */
-	bool		tenant_scoped;
+	bool		tenant_scoped;	/* keys and indexes begin with the tenant */
 	bool		existing;		/* others made it: only looked at */
 	bool		of_application; /* and another role owns it, */
 	bool		view;			/* it is only read, and has no keys, */
@@ -71,7 +71,11 @@ typedef struct EaDdlTable
 	bool		copied;			/* its rows are copies: nothing to lose */
 	const char *id_column;
 	bool		keyed;			/* others say what that is */
-	const char *tenant_column;
+	const char *tenant_column;	/* the table may have one without that, */
+	bool		owned;			/* and yet rows belong to tenants: */
+	const char *lead;			/* this column says to which one; or NULL */
+	bool		of_one;			/* all to one of them */
+	List	   *global;			/* unique indexes that tenants share */
 	const char *deleted_column; /* NULL: nothing is deleted softly */
 	const char *deletion_column;	/* NULL: unknown by what */
 	List	   *columns;		/* of EaDdlColumn * */

@@ -18,6 +18,7 @@
 #include "base/uuid.h"
 #include "history/past.h"
 #include "model/held_value.h"
+#include "model/row_tenant.h"
 #include "request/errors.h"
 #include "request/limits.h"
 
@@ -660,13 +661,15 @@ ea_past_stand_in(EaSqlBuf *b, EaPast *past, const EaPastState *state)
 	EaEntity   *stand_in = palloc(sizeof(EaEntity));
 	StringInfoData row;
 
+	*stand_in = *entity;
+	ea_row_tenant_stand_in(stand_in);
 	initStringInfo(&row);
 	add_value(b, &row, EA_VALUE(entity->key.type->oid,
 								ea_id_datum(&entity->key, &past->id)),
 			  NULL, entity->id_column);
 	if (entity->tenant_scoped)
 		add_value(b, &row, EA_UUID(&past->req->tenant), NULL,
-				  entity->tenant_column);
+				  ea_row_tenant_column(stand_in));
 	if (entity->locking && !entity->by_xmin)
 		add_value(b, &row, EA_INT8(state->version), NULL,
 				  entity->version_column);
@@ -680,7 +683,6 @@ ea_past_stand_in(EaSqlBuf *b, EaPast *past, const EaPastState *state)
 					  field->columns[c].input, field->columns[c].name);
 	}
 	appendStringInfoChar(&row, ')');
-	*stand_in = *entity;
 	stand_in->table = row.data;
 	stand_in->soft_delete = false;
 	return stand_in;

@@ -16,6 +16,7 @@
 #include "cluster/distributed.h"
 #include "cluster/shards.h"
 #include "model/account_copy.h"
+#include "model/row_tenant.h"
 #include "model/trigger_write.h"
 #include "model/value_checks.h"
 #include "trust/owner.h"
@@ -134,7 +135,7 @@ release_authors(const EaEntity *user, Oid *types, Datum *values)
 		ea_trigger_write(table,
 						 psprintf("UPDATE %s SET %s = NULL"
 								  " WHERE %s = $1 AND %s = $2", table, column,
-								  column, field->entity->tenant_column),
+								  column, ea_row_tenant_column(field->entity)),
 						 2, types, values);
 	}
 }
@@ -148,7 +149,8 @@ check_copy(const EaEntity *user, const char *table, Oid *types, Datum *values,
 		   uint64 copies)
 {
 	char	   *sql = psprintf("SELECT 1 FROM %s WHERE %s = $1 AND %s = $2",
-							   table, user->id_column, user->tenant_column);
+							   table, user->id_column,
+							   ea_row_tenant_column(user));
 
 	if (ea_trigger_write_count(sql, 2, types, values) != copies)
 		ea_written_refuse(table);
@@ -176,7 +178,8 @@ copy_account(TriggerData *trigger, const EaEntity *user)
 	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
 		ea_trigger_write(table,
 						 psprintf("DELETE FROM %s WHERE %s = $1 AND %s = $2",
-								  table, user->id_column, user->tenant_column),
+								  table, user->id_column,
+								  ea_row_tenant_column(user)),
 						 2, types, values);
 	else
 	{

@@ -70,7 +70,8 @@ load_graph(EaRequest *req, Graph *graph)
 		EaEntity   *entity = ea_catalog_entity(req->catalog, lfirst(cell));
 
 		CHECK_FOR_INTERRUPTS();
-		if (entity == NULL || !entity->tenant_scoped || entity->of_application)
+		if (entity == NULL || !entity->tenant_scoped ||
+			entity->of_application)
 			continue;
 		ea_names_map_put(graph->by_name, entity->name,
 						 &graph->vertices[graph->n]);

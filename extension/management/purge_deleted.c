@@ -15,11 +15,13 @@
 #include "utils/timestamp.h"
 
 #include "audit/audit.h"
+#include "authz/tenant.h"
 #include "base/sha256.h"
 #include "engine/exec.h"
 #include "management/attempt.h"
 #include "management/purge_deleted.h"
 #include "model/catalog.h"
+#include "model/row_tenant.h"
 #include "model/sqlbuf.h"
 #include "write/delete.h"
 #include "write/deletion_mark.h"
@@ -103,9 +105,16 @@ find_due(EaRequest *req, DueList *list)
 	if (entity->tenant_scoped)
 	{
 		ea_sqlbuf_add(&b, ", ");
-		ea_sqlbuf_select(&b, 0, entity->tenant_column, UUIDOID);
+		ea_row_tenant_select(&b, entity, 0);
+		ea_sqlbuf_reads(&b, UUIDOID);
 	}
 	alias = ea_sqlbuf_from_all(&b, entity);
+	if (ea_catalog_may_move(entity))
+	{
+		ea_sqlbuf_add(&b, " AND ");
+		ea_row_tenant_select(&b, entity, alias);
+		ea_sqlbuf_add(&b, " IS NOT NULL");
+	}
 	ea_sqlbuf_addf(&b, " AND t%d.%s < ", alias, entity->deleted_column);
 	ea_sqlbuf_value(&b, TIMESTAMPTZOID,
 					TimestampTzGetDatum(due_before(req, entity)), false);
@@ -284,6 +293,9 @@ logged_id(const EaIdKey *key, const EaId *id)
 static int64
 purge_one(EaRequest *req, Due *due)
 {
+	/* rows of an application may be of no tenant that is served */
+	if (ea_catalog_may_move(due->entity) && !ea_tenant_exists(&due->tenant))
+		return 0;
 	due->req = req;
 	due->rows = 0;
 	req->has_tenant = due->entity->tenant_scoped;

@@ -11,6 +11,7 @@
 #include "manifest/check.h"
 #include "manifest/constraint_names.h"
 #include "manifest/existing_keys.h"
+#include "manifest/existing_tenant.h"
 #include "manifest/existing_views.h"
 #include "manifest/faults.h"
 #include "manifest/fields.h"
@@ -45,7 +46,8 @@ check_reach(EaManifest *m, EaDeclEntity *entity, const char *pointer,
 	const char *hint = "declare the role with assignableBy: superAdmin, "
 		"or make the entity tenantScoped";
 
-	if (entity->tenant_scoped || entity->of_application ||
+	if (entity->tenant_scoped ||
+		(entity->of_application && m->service.tenancy == 1) ||
 		ea_names_map_get(m->by_super_role, role) != NULL ||
 		(!everybody && ea_names_map_get(m->by_role, role) == NULL))
 		return;
@@ -332,22 +334,36 @@ claim_column(EaManifest *m, EaDeclField *field, char *column,
 						  "rename one of them");
 }
 
+/*
+ * Of tables of an application the version may be PostgreSQL's, and the key of
+ * the table of tenants is the tenant.
+ */
+static bool
+is_own(const EaDeclEntity *entity, EaDeclColumn column)
+{
+	const char *name = entity->columns[column];
+
+	return entity->of_application &&
+		((column == EA_DECL_VERSION && strcmp(name, EA_XMIN) == 0) ||
+		 (column == EA_DECL_TENANT_ID &&
+		  strcmp(name, entity->columns[EA_DECL_ID]) == 0));
+}
+
 /* A column of an existing table that has no field. */
 static void
 claim_existing(EaManifest *m, EaDeclEntity *entity, EaDeclColumn column,
 			   EaDeclField *system_field, EaNameMap *columns)
 {
 	const char *key = ea_manifest_column_key(column);
+	const char *pointer = column == EA_DECL_TENANT_ID &&
+	entity->of_application ? "/spec/tenant/column" :
+	ea_errors_pointer("/spec/columns", key);
 	EaDeclField *field = ea_names_map_get(entity->by_name, key);
 
-	if (entity->columns[column] != NULL &&
-		!(column == EA_DECL_VERSION && entity->of_application &&
-		  strcmp(entity->columns[column], EA_XMIN) == 0) &&
-		!is_of_postgres(m, entity, ea_errors_pointer("/spec/columns", key),
-						entity->columns[column]) &&
+	if (entity->columns[column] != NULL && !is_own(entity, column) &&
+		!is_of_postgres(m, entity, pointer, entity->columns[column]) &&
 		!ea_names_map_put(columns, entity->columns[column], system_field))
-		ea_manifest_fault(m, entity->document->label,
-						  ea_errors_pointer("/spec/columns", key),
+		ea_manifest_fault(m, entity->document->label, pointer,
 						  psprintf("the column \"%s\" is named twice",
 								   entity->columns[column]), NULL);
 	if (entity->existing_table != NULL && column != EA_DECL_ID &&
@@ -568,6 +584,7 @@ ea_manifest_check(EaManifest *m)
 		check_columns(m, entity);
 		ea_manifest_check_table(m, entity);
 		ea_manifest_check_view(m, entity);
+		ea_manifest_check_tenant(m, entity);
 		check_indexes(m, entity);
 		if (entity->existing_table == NULL && entity->table != NULL)
 		{

@@ -556,6 +556,10 @@ ea_manifest_compile_entity(EaManifest *m, EaDeclEntity *entity)
 	write_true(&buf, "application", entity->of_application);
 	write_true(&buf, "view", entity->view);
 	write_true(&buf, "rowSecurity", entity->row_security);
+	write_string(&buf, "tenantBy", entity->rows.by);
+	write_string(&buf, "tenantIs", entity->rows.is);
+	list_sort(entity->global, compare_names);
+	write_names(&buf, "global", entity->global);
 	write_true(&buf, "deletionId", entity->soft_delete &&
 			   entity->existing_table == NULL);
 	write_number(&buf, "purgeAfterDays", entity->purge_after_days);

@@ -41,6 +41,8 @@ static const EaKey entity_keys[] =
 	KEY("key", EA_KEY_VALUE, key),
 	KEY("othersWrite", EA_KEY_BOOL, others_write),
 	KEY("rowSecurity", EA_KEY_BOOL, row_security),
+	KEY("tenant", EA_KEY_OBJECT, tenant),
+	KEY("global", EA_KEY_NAMES, global),
 	KEY("unseen", EA_KEY_NAMES, unseen),
 	KEY("since", EA_KEY_NUMBER, since),
 	KEY("removedIn", EA_KEY_NUMBER, removed_in),

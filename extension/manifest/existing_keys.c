@@ -6,6 +6,7 @@
 
 #include "manifest/existing_role.h"
 #include "manifest/existing_keys.h"
+#include "manifest/existing_tenant.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
 #include "request/errors.h"
@@ -170,7 +171,8 @@ name_columns(EaDeclEntity *entity)
 {
 	const bool	needed[EA_DECL_NCOLUMNS] = {
 		[EA_DECL_ID] = true,
-		[EA_DECL_TENANT_ID] = entity->tenant_scoped,
+		[EA_DECL_TENANT_ID] = entity->tenant_scoped &&
+		!entity->of_application,
 		[EA_DECL_VERSION] = entity->locking,
 		[EA_DECL_CREATED_AT] = true,
 		[EA_DECL_UPDATED_AT] = true,
@@ -314,6 +316,7 @@ ea_manifest_read_table(EaManifest *m, EaDeclEntity *entity)
 							  "goes with \"table\": nobody else writes here",
 							  "leave it out");
 		ea_manifest_check_row_security(m, entity);
+		ea_manifest_refuse_tenant(m, entity);
 		return;
 	}
 	(void) ea_manifest_table_name(m, entity->document->label, "/spec/table",

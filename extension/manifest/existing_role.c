@@ -7,6 +7,7 @@
 #include "miscadmin.h"
 
 #include "manifest/existing_role.h"
+#include "manifest/existing_tenant.h"
 #include "manifest/faults.h"
 #include "manifest/keys.h"
 #include "model/host.h"
@@ -175,10 +176,6 @@ ea_manifest_read_application(EaManifest *m, EaDeclDocument *doc)
 	for (const EaJson *setting = service->settings ?
 		 service->settings->first : NULL; setting; setting = setting->next)
 		check_setting(m, doc->label, setting);
-	if (service->tenancy != 1)
-		ea_manifest_fault(m, doc->label, AT,
-						  "goes with tenancy: SINGLE only",
-						  "tables of tenants belong to entityapi_owner");
 	if (service->distribution == 1)
 		ea_manifest_fault(m, doc->label, AT,
 						  "goes with distribution: none only",
@@ -198,20 +195,14 @@ ea_manifest_check_row_security(EaManifest *m, const EaDeclEntity *entity)
 void
 ea_manifest_find_application(EaManifest *m, EaDeclEntity *entity)
 {
-	const EaJson *scoped = ea_jsonread_get(entity->document->spec,
-										   "tenantScoped");
-
 	entity->of_application = m->has_application &&
 		!ea_host_is_ours(entity->schema, entity->table);
 	if (!entity->of_application)
 	{
 		ea_manifest_check_row_security(m, entity);
+		ea_manifest_refuse_tenant(m, entity);
 		return;
 	}
-	if (scoped != NULL && entity->tenant_scoped)
-		ea_manifest_fault(m, entity->document->label, "/spec/tenantScoped",
-						  "the table is an application's, which knows of no "
-						  "tenants", "leave it out");
-	entity->tenant_scoped = false;
+	ea_manifest_read_tenant(m, entity);
 	entity->view = ea_host_is_view(entity->schema, entity->table);
 }

@@ -227,6 +227,7 @@ ea_manifest_is_defaulted(const EaDeclField *field)
 		name = ((EaDeclMember *) linitial(field->members))->column;
 	return field->entity->of_application && name != NULL &&
 		field != field->entity->key_field &&
+		field != field->entity->rows.by_field &&
 		field->default_value == NULL && field->caller == NULL &&
 		!field->read_only && !field->system &&
 		ea_host_column(field->entity->schema, field->entity->table, name,

@@ -146,6 +146,15 @@ typedef enum EaDeclColumn
 
 #define EA_DECL_NCOLUMNS (EA_DECL_DELETION_ID + 1)
 
+/* One of them says whose a row of an application is. */
+typedef struct EaDeclTenant
+{
+	char	   *column;
+	char	   *by;				/* a reference to what has a tenant, */
+	EaDeclField *by_field;		/* once it is found */
+	char	   *is;
+} EaDeclTenant;
+
 struct EaDeclEntity
 {
 	EaDeclDocument *document;
@@ -169,6 +178,10 @@ struct EaDeclEntity
 	bool		of_application; /* statements on it run as its role */
 	bool		view;			/* and none writes it */
 	bool		row_security;	/* whom row-level security may bind */
+	const EaJson *tenant;		/* whose its rows are, */
+	EaDeclTenant rows;			/* as it was read */
+	List	   *global;			/* of char *, unique indexes that all tenants
+								 * have in common */
 	List	   *unseen;			/* of char *, tables that keys of others may
 								 * delete from or change */
 	int			since;

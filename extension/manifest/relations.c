@@ -48,14 +48,15 @@ add_owned(EaDeclField *field, EaDeclEntity *target, const char *column)
 }
 
 /*
- * Refuse what leads a resource of no tenant to those of tenants.  Those that
- * refer to an application's are of the one tenant that there is.
+ * Refuse what leads a resource of no tenant to those of tenants.  Where there
+ * is one, those that refer to an application's are its.
  */
 static void
 check_scope(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 {
 	if (!field->entity->tenant_scoped && target->tenant_scoped &&
-		!(field->entity->of_application && field->mapped_by != NULL))
+		!(field->entity->of_application && m->service.tenancy == 1 &&
+		  field->mapped_by != NULL))
 		fault(m, field, "target",
 			  psprintf("%s is not tenant-scoped "
 					   "and cannot lead to %s, which is", field->entity->name,

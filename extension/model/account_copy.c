@@ -5,6 +5,7 @@
 
 #include "cluster/shards.h"
 #include "model/account_copy.h"
+#include "model/row_tenant.h"
 
 #define ACCOUNT "entityapi.account"
 #define PROFILE "profile."
@@ -63,10 +64,10 @@ ea_account_copy_sql(const EaEntity *user, const char *table, bool one)
 					" WHERE a.tenant_id IS NOT NULL%s"
 					" ON CONFLICT (%s, %s) DO UPDATE SET"
 					" %s = excluded.%s%s",
-					table, user->tenant_column, user->id_column,
+					table, ea_row_tenant_column(user), user->id_column,
 					user->created_column, user->updated_column, into.data,
 					values.data, one ? ea_shards_name(ACCOUNT) : ACCOUNT,
 					one ? " AND a.id = $1" : "",
-					user->tenant_column, user->id_column,
+					ea_row_tenant_column(user), user->id_column,
 					user->updated_column, user->updated_column, changes.data);
 }

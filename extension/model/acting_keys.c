@@ -18,6 +18,7 @@
 #include "base/names.h"
 #include "engine/exec.h"
 #include "model/acting_keys.h"
+#include "model/row_tenant.h"
 #include "trust/pin.h"
 
 /*
@@ -104,8 +105,8 @@ key_is_over(const Key *key, const EaEntity *entity, const char *column)
 	{
 		if (strcmp(key->columns[i], column) == 0)
 			found = true;
-		else if (!entity->tenant_scoped ||
-				 strcmp(key->columns[i], entity->tenant_column) != 0)
+		else if (ea_row_tenant_column(entity) == NULL ||
+				 strcmp(key->columns[i], ea_row_tenant_column(entity)) != 0)
 			return false;
 	}
 	return found;

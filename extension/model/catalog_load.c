@@ -416,6 +416,24 @@ load_constraints(EaEntity *entity, const EaJson *json)
 	}
 }
 
+/* False where nothing says it. */
+static bool
+load_row_tenant(EaEntity *entity, const EaJson *definition)
+{
+	const char *by = ea_jsonread_string(definition, "tenantBy");
+	const char *one = ea_jsonread_string(definition, "tenantIs");
+
+	if (by != NULL)
+		entity->row_tenant.by = pstrdup(by);
+	if (one != NULL)
+	{
+		entity->row_tenant.one = palloc(sizeof(pg_uuid_t));
+		if (!ea_uuid_parse(one, strlen(one), entity->row_tenant.one))
+			return false;
+	}
+	return entity->row_tenant.column != NULL || by != NULL || one != NULL;
+}
+
 /*
  * The columns of the entity that no field has; stored only for an existing
  * table, where those that are not named do not exist.
@@ -432,7 +450,7 @@ load_columns(EaEntity *entity, const EaJson *definition)
 	}			columns[] =
 	{
 		{"id", "id", offsetof(EaEntity, id_column)},
-		{"tenantId", "tenant_id", offsetof(EaEntity, tenant_column)},
+		{"tenantId", "tenant_id", offsetof(EaEntity, row_tenant.column)},
 		{"version", "version", offsetof(EaEntity, version_column)},
 		{"createdAt", "created_at", offsetof(EaEntity, created_column)},
 		{"updatedAt", "updated_at", offsetof(EaEntity, updated_column)},
@@ -456,12 +474,15 @@ load_columns(EaEntity *entity, const EaJson *definition)
 		entity->version_column != NULL &&
 		strcmp(entity->version_column, EA_XMIN) == 0;
 
+	if (!entity->tenant_scoped)
+		entity->row_tenant.column = NULL;
+
 	/* the definition is of before there was such a column */
 	if (!entity->existing &&
 		!ea_jsonread_bool(definition, "deletionId", false))
 		entity->deletion_column = NULL;
 	if (entity->id_column == NULL ||
-		(entity->tenant_scoped && entity->tenant_column == NULL) ||
+		(entity->tenant_scoped && !load_row_tenant(entity, definition)) ||
 		(entity->locking && entity->version_column == NULL) ||
 		(entity->soft_delete && entity->deleted_column == NULL))
 		elog(ERROR, "the stored definition of \"%s\" lacks a column",

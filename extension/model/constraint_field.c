@@ -15,6 +15,7 @@
 #include "utils/syscache.h"
 
 #include "model/constraint_field.h"
+#include "model/row_tenant.h"
 
 /* The field of the columns so far. */
 typedef struct About
@@ -159,6 +160,28 @@ ea_constraint_field(EaEntity *entity, Oid relid, Oid constraint,
 	return only_field(&about);
 }
 
+/* The id alone, or, as an application may have it, with the tenant */
+static bool
+is_of_id(EaEntity *entity, Form_pg_index form)
+{
+	bool		found = false;
+
+	for (int i = 0; i < form->indnkeyatts; i++)
+	{
+		int			number = form->indkey.values[i];
+		const char *column = number <= 0 ? "" :
+			quote_identifier(get_attname(form->indrelid, number, false));
+
+		if (strcmp(column, entity->id_column) == 0)
+			found = true;
+		else if (!entity->of_application ||
+				 ea_row_tenant_column(entity) == NULL ||
+				 strcmp(column, ea_row_tenant_column(entity)) != 0)
+			return false;
+	}
+	return found;
+}
+
 bool
 ea_constraint_is_of_id(EaEntity *entity, Oid relid, Oid constraint, Oid index)
 {
@@ -173,9 +196,7 @@ ea_constraint_is_of_id(EaEntity *entity, Oid relid, Oid constraint, Oid index)
 		return false;
 	form = (Form_pg_index) GETSTRUCT(tuple);
 	is_id = form->indrelid == relid && form->indisunique &&
-		form->indnkeyatts == 1 && form->indkey.values[0] > 0 &&
-		strcmp(quote_identifier(get_attname(relid, form->indkey.values[0],
-											false)), entity->id_column) == 0;
+		is_of_id(entity, form);
 	ReleaseSysCache(tuple);
 	return is_id;
 }

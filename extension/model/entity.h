@@ -217,6 +217,17 @@ typedef struct EaConstraint
 	EaField    *field;
 } EaConstraint;
 
+/*
+ * The tenant of a row, which model/row_tenant.h alone finds: in a column, with
+ * what the row refers to, or as the one that has all of them.
+ */
+typedef struct EaRowTenant
+{
+	char	   *column;			/* quoted */
+	char	   *by;				/* the name of the field */
+	pg_uuid_t  *one;
+} EaRowTenant;
+
 /* The maker of the id of a new resource. */
 typedef enum EaIdMaker
 {
@@ -256,7 +267,7 @@ struct EaEntity
 	EaIdKey		key;			/* what ids are */
 	EaIdMaker	maker;
 	EaField    *key_field;		/* whose column it is as well, or NULL */
-	char	   *tenant_column;	/* of what is tenant-scoped */
+	EaRowTenant row_tenant;		/* of what is tenant-scoped */
 	char	   *version_column; /* of what is locked optimistically; */
 	bool		by_xmin;		/* PostgreSQL's own, which nobody writes */
 	char	   *deleted_column; /* of what is deleted softly */
@@ -331,13 +342,26 @@ extern EaField *ea_catalog_field(EaEntity *entity, const char *name, int len);
 #define ea_catalog_is_loose(field, target) \
 	((field)->entity->of_application != (target)->of_application)
 
+/* An application may give its row to another tenant. */
+#define ea_catalog_may_move(target) \
+	((target)->of_application && (target)->tenant_scoped)
+
+/*
+ * Or to a row that may be another tenant's, as keys of an application need not
+ * have the tenant: then it leads nowhere.
+ */
+#define ea_catalog_strays(field, target) \
+	((field)->entity->of_application && ea_catalog_may_move(target) && \
+	 ((field)->entity->row_tenant.by == NULL || \
+	  strcmp((field)->entity->row_tenant.by, (field)->name) != 0))
+
 /*
  * A statement of one tenant reaches all rows of child that refer to rows of
- * the entity; tables of an application know of no tenants, and go with one.
+ * the entity, if it is to, as that of the only tenant there is.
  */
 #define ea_catalog_reaches(entity, child) \
 	((entity)->tenant_scoped || !(child)->tenant_scoped || \
-	 (entity)->of_application)
+	 ((entity)->of_application && (entity)->catalog->single))
 
 /* Join tables of an application know of no tenants. */
 #define ea_catalog_join_is_scoped(field) \

@@ -12,6 +12,7 @@
 #include "cluster/distributed.h"
 #include "cluster/shards.h"
 #include "model/application.h"
+#include "model/row_tenant.h"
 #include "model/sqlbuf.h"
 #include "model/table_check.h"
 #include "request/limits.h"
@@ -342,12 +343,16 @@ add_shown(EaSqlBuf *b, EaEntity *entity, int alias)
 static void
 add_predicates(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op)
 {
-	if (entity->tenant_scoped)
+	const char *tenant = ea_row_tenant_column(entity);
+
+	if (tenant != NULL)
 	{
-		ea_sqlbuf_column(b, alias, entity->tenant_column);
+		ea_sqlbuf_column(b, alias, tenant);
 		ea_sqlbuf_add(b, " = $");
 		ea_text_number(&b->text, ea_sqlbuf_tenant(b));
 	}
+	else if (entity->tenant_scoped)
+		ea_row_tenant_add(b, entity, alias, ea_sqlbuf_tenant(b));
 	else
 		ea_sqlbuf_add(b, "true");
 
@@ -402,6 +407,7 @@ ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
 	int			n = 0;
 
 	if (nkeys >= EA_COUNT_MAX_KEYS || entity->view ||
+		(entity->tenant_scoped && ea_row_tenant_column(entity) == NULL) ||
 		ea_sqlbuf_hides_rows(req, entity))
 		return false;
 	if (entity->of_application)
@@ -410,7 +416,7 @@ ea_sqlbuf_count(EaRequest *req, EaEntity *entity, int nkeys,
 	{
 		if (!req->has_tenant)
 			elog(ERROR, "count of a tenant's rows without a tenant");
-		all[n].column = entity->tenant_column;
+		all[n].column = ea_row_tenant_column(entity);
 		all[n].type = UUIDOID;
 		all[n++].value = UUIDPGetDatum(&req->tenant);
 	}
@@ -481,6 +487,12 @@ ea_sqlbuf_from_as(EaSqlBuf *b, EaEntity *entity, EaOperation op, int alias)
 	ea_text_number(&b->text, alias);
 	if (b->joins != NIL)
 		add_joins(b);
+	if (b->holds)
+	{
+		b->holds = false;
+		if (ea_row_tenant_is_led(entity))
+			ea_row_tenant_from(b, entity, alias);
+	}
 	ea_sqlbuf_add(b, " WHERE ");
 	add_predicates(b, entity, alias, op);
 }
@@ -502,6 +514,17 @@ ea_sqlbuf_from_all(EaSqlBuf *b, EaEntity *entity)
 	place_anywhere(b);
 	note_side(b, entity);
 	ea_sqlbuf_addf(b, " FROM %s t%d WHERE true", entity->table, alias);
+	return alias;
+}
+
+int
+ea_sqlbuf_from_others(EaSqlBuf *b, EaEntity *entity)
+{
+	int			alias = ea_sqlbuf_from_all(b, entity);
+
+	ea_sqlbuf_add(b, " AND (");
+	ea_row_tenant_add(b, entity, alias, ea_sqlbuf_tenant(b));
+	ea_sqlbuf_add(b, ") IS NOT TRUE");
 	return alias;
 }
 
@@ -559,8 +582,8 @@ ea_sqlbuf_insert(EaSqlBuf *b, EaEntity *entity)
 
 	ea_sqlbuf_addf(b, "INSERT INTO %s AS t%d (",
 				   place_of_entity(b, entity, RowExclusiveLock), alias);
-	if (entity->tenant_scoped)
-		ea_sqlbuf_addf(b, "%s, ", entity->tenant_column);
+	if (ea_row_tenant_column(entity) != NULL)
+		ea_sqlbuf_addf(b, "%s, ", ea_row_tenant_column(entity));
 	return alias;
 }
 
@@ -568,7 +591,7 @@ void
 ea_sqlbuf_insert_row(EaSqlBuf *b, EaEntity *entity)
 {
 	ea_sqlbuf_add(b, "(");
-	if (entity->tenant_scoped)
+	if (ea_row_tenant_column(entity) != NULL)
 		ea_sqlbuf_addf(b, "$%d, ", ea_sqlbuf_tenant(b));
 }
 
@@ -737,6 +760,8 @@ ea_sqlbuf_add_by_id(EaSqlBuf *b, EaEntity *entity, const EaSqlPart *part,
 	note_side(b, entity);
 	if (entity->tenant_scoped)
 		(void) ea_sqlbuf_tenant(b);
+	if (entity->of_application)
+		ea_row_tenant_note(b, entity);
 	(void) ea_sqlbuf_param(b, key->type->oid, ea_id_datum(key, id), false);
 	return true;
 }

@@ -66,6 +66,11 @@ typedef struct EaSqlBuf
 	bool		of_service;		/* and over others */
 	bool		keeps_rows;		/* it deletes, or changes no row */
 	bool		looks;			/* rows are locked that are not written */
+	bool		holds;			/* of the next relation, what leads to its
+								 * tenant is to be held as well: */
+	int			nled;			/* so many rows, */
+	int			led_alias;		/* for this alias, */
+	EaEntity   *led;			/* of this entity */
 	bool		triggered;		/* it has run, and user-defined triggers had
 								 * a say in what it wrote */
 } EaSqlBuf;
@@ -178,9 +183,10 @@ extern int	ea_sqlbuf_from(EaSqlBuf *b, EaEntity *entity, EaOperation op);
 /*
  * ` FROM app.invoice t<n> WHERE true`, of all tenants: for the sweep, which
  * goes on in the name of the tenant of each row, and to see whether any refers
- * to rows common to them.
+ * to rows common to them.  The other one leaves out the tenant's.
  */
 extern int	ea_sqlbuf_from_all(EaSqlBuf *b, EaEntity *entity);
+extern int	ea_sqlbuf_from_others(EaSqlBuf *b, EaEntity *entity);
 
 /*
  * ea_sqlbuf_from() with an alias taken before, because something else that

@@ -22,6 +22,7 @@
 #include "model/application.h"
 #include "model/constraint_field.h"
 #include "model/held_column.h"
+#include "model/row_tenant.h"
 #include "model/table_check.h"
 #include "model/table_indexes.h"
 #include "model/table_owners.h"
@@ -133,7 +134,7 @@ system_columns_fault(const EaEntity *entity, TupleDesc desc)
 		bool		not_null;
 	}			columns[] = {
 		{entity->id_column, entity->key.type->oid, true},
-		{entity->tenant_scoped ? entity->tenant_column : NULL, UUIDOID, true},
+		{ea_row_tenant_column(entity), UUIDOID, !entity->of_application},
 		{entity->locking && !entity->by_xmin ? entity->version_column : NULL,
 		INT8OID, true},
 		{entity->soft_delete ? entity->deleted_column : NULL, TIMESTAMPTZOID,

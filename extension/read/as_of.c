@@ -151,8 +151,8 @@ field_existed(void *arg, EaField *field)
 
 /*
  * May the caller know of the target of a reference?  For a caller that may
- * read all of its kind it does not matter what has become of it.  References
- * to accounts end with these.
+ * read all of its kind it does not matter what has become of it, if nobody can
+ * have given it to another tenant.  References to accounts end with these.
  */
 static bool
 shows_target(EaRequest *req, EaEntity *target, const EaId *id,
@@ -161,7 +161,7 @@ shows_target(EaRequest *req, EaEntity *target, const EaId *id,
 	EaPastState *state;
 	EaPast	   *past;
 
-	if (!target->accounts &&
+	if (!target->accounts && !ea_catalog_may_move(target) &&
 		ea_policy_sql_judge(req, target, EA_OP_READ, NULL) == EA_VERDICT_YES)
 		return true;
 	past = ea_past_find(req, target, id);

@@ -206,12 +206,16 @@ mark_followed(EaVisit *visits, int nvisits, EaShape *shape, int rel)
 	return any;
 }
 
-/* No foreign key binds rows of a view, nor made ones to an application's. */
+/*
+ * No foreign key binds rows of a view, nor made ones to an application's, nor
+ * need those of an application keep to a tenant.
+ */
 bool
 ea_linkage_may_lead_nowhere(EaDocument *doc, const EaField *field,
 							EaEntity *target)
 {
 	return field->entity->view || ea_catalog_is_loose(field, target) ||
+		ea_catalog_strays(field, target) ||
 		ea_sqlbuf_hides_rows(doc->req, target);
 }
 

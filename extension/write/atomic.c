@@ -441,6 +441,8 @@ authorize_operation(Run *run, EaAtomicOp *op)
 	if (!run->tenant_known || (op->entity->tenant_scoped && !req->has_tenant))
 		ea_tenant_choose(req, op->entity->tenant_scoped);
 	run->tenant_known = true;
+	if (op->verb == EA_ATOMIC_ADD && op->relationship == NULL)
+		ea_authz_require_open(req, op->entity);
 }
 
 static void

@@ -13,6 +13,7 @@
 #include "base/grow.h"
 #include "base/jsonwrite.h"
 #include "base/uuid.h"
+#include "model/row_tenant.h"
 #include "request/limits.h"
 #include "write/audit_changes.h"
 #include "write/written.h"
@@ -560,6 +561,7 @@ ea_changes_owners(EaSqlBuf *b, EaRequest *req, EaField *owner,
 				  EaOperation op, bool deleted_too)
 {
 	ea_sqlbuf_init(b, req);
+	b->holds = true;
 	b->deleted_too = deleted_too;
 	ea_sqlbuf_add(b, "SELECT ");
 	ea_sqlbuf_select_id(b, 0, owner->entity);
@@ -574,7 +576,7 @@ ea_changes_hold_owners(EaSqlBuf *b, EaField *owner)
 
 	owners->req = b->req;
 	owners->owner = owner;
-	ea_sqlbuf_add(b, " FOR NO KEY UPDATE");
+	ea_row_tenant_hold(b, " FOR NO KEY UPDATE", 0);
 	if (ea_sqlbuf_run(b, EA_EXEC_WRITE, true, owner_row, owners) == 0)
 		return NULL;
 	qsort(owners->rows, owners->n, sizeof(OwnerRow), ea_id_compare);

@@ -11,7 +11,9 @@
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
+#include "authz/authz.h"
 #include "base/uuid.h"
+#include "model/row_tenant.h"
 #include "read/document_rows.h"
 #include "request/errors.h"
 #include "request/etag.h"
@@ -214,7 +216,7 @@ create_alike(EaInput *const *inputs, EaId *ids, int n, EaRowSink *sink)
 	else
 	{
 		ea_sqlbuf_add(&b, ") SELECT ");
-		if (entity->tenant_scoped)
+		if (ea_row_tenant_column(entity) != NULL)
 			ea_sqlbuf_addf(&b, "$%d, ", ea_sqlbuf_tenant(&b));
 		ea_sqlbuf_add(&b, "u.*");
 		add_system(&b, entity);
@@ -266,6 +268,7 @@ ea_create_resource(EaRequest *req)
 	EaId		id;
 	bool		known;
 
+	ea_authz_require_open(req, entity);
 	ea_hook_phases_guard(&around, req, entity, EA_OP_CREATE, NULL,
 						 input->attributes);
 	if (ea_write_policy_refuse_create(req, entity))

@@ -15,6 +15,7 @@
 #include "base/names.h"
 #include "base/uuid.h"
 #include "model/acting_keys.h"
+#include "model/row_tenant.h"
 #include "model/sqlbuf.h"
 #include "read/resource.h"
 #include "request/errors.h"
@@ -190,6 +191,7 @@ cascade_rows(EaRequest *req, EaEntity *child, const char *column,
 	int			alias;
 
 	ea_sqlbuf_init(&b, req);
+	b.holds = true;
 	b.deleted_too = which != VISIBLE;
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_sqlbuf_select_id(&b, 0, child);
@@ -202,7 +204,8 @@ cascade_rows(EaRequest *req, EaEntity *child, const char *column,
 	}
 
 	/* held, or it could be moved away before it is deleted */
-	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s FOR UPDATE", alias, child->id_column);
+	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s", alias, child->id_column);
+	ea_row_tenant_hold(&b, " FOR UPDATE", alias);
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, &ids);
 	leave_out_doomed(req, child, column, &ids, doomed);
 
@@ -312,7 +315,8 @@ restrict_visible(EaRequest *req, EaEntity *child, const char *column,
 
 /*
  * A row common to all tenants stays as long as a row of any of them refers to
- * it.  Foreign keys see to that, unless it would only be hidden.
+ * it.  Foreign keys see to that, unless it would only be hidden, or there is
+ * none.
  */
 static void
 restrict_common(EaRequest *req, EaEntity *child, const char *column,
@@ -321,7 +325,8 @@ restrict_common(EaRequest *req, EaEntity *child, const char *column,
 	EaSqlBuf	b;
 	int			alias;
 
-	if (doomed->hard)
+	if (doomed->hard &&
+		child->of_application == doomed->entity->of_application)
 		return;
 	ea_sqlbuf_init(&b, req);
 	ea_sqlbuf_add(&b, "SELECT 1");
@@ -335,6 +340,26 @@ restrict_common(EaRequest *req, EaEntity *child, const char *column,
 		refuse_delete(req);
 }
 
+/*
+ * Others may have linked rows of another tenant.  The key of an application
+ * would delete or change them, in the name of this one.
+ */
+static void
+restrict_strayed(EaRequest *req, EaEntity *child, const char *column,
+				 const Doomed *doomed)
+{
+	EaSqlBuf	b;
+	int			alias;
+
+	ea_sqlbuf_init(&b, req);
+	ea_sqlbuf_add(&b, "SELECT 1");
+	alias = ea_sqlbuf_from_others(&b, child);
+	add_referring(&b, child, alias, column, doomed, ALL);
+	ea_sqlbuf_add(&b, " LIMIT 1");
+	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) > 0)
+		refuse_delete(req);
+}
+
 /* One column of another table that may point at the doomed rows. */
 static void
 release_reference(EaRequest *req, EaField *field, const char *column,
@@ -343,6 +368,9 @@ release_reference(EaRequest *req, EaField *field, const char *column,
 	EaEntity   *child = field->entity;
 	Which		which = doomed->hard ? ALL : VISIBLE;
 
+	if (doomed->hard && doomed->entity->of_application &&
+		ea_catalog_strays(field, doomed->entity))
+		restrict_strayed(req, child, column, doomed);
 	switch (field->on_delete)
 	{
 		case EA_CASCADE:
@@ -430,7 +458,8 @@ restrict_loose(EaRequest *req, const Doomed *doomed)
 		{
 			if (field->on_delete == EA_RESTRICT &&
 				ea_catalog_target(field, m) == entity &&
-				ea_catalog_is_loose(field, entity))
+				ea_catalog_is_loose(field, entity) &&
+				ea_catalog_reaches(entity, field->entity))
 				restrict_visible(req, field->entity, field->members[m].column,
 								 doomed);
 		}

@@ -2,6 +2,7 @@
 
 #include "catalog/pg_type.h"
 
+#include "model/row_tenant.h"
 #include "read/document.h"
 #include "read/include.h"
 #include "read/resource.h"
@@ -66,6 +67,7 @@ ea_finish_check_row(EaRequest *req, EaEntity *entity, const EaId *id,
 	int			alias;
 
 	ea_sqlbuf_init(&b, req);
+	b.holds = lock;
 	ea_sqlbuf_add(&b, "SELECT ");
 	if (entity->locking)
 		ea_sqlbuf_version(&b, 0, entity);
@@ -75,7 +77,7 @@ ea_finish_check_row(EaRequest *req, EaEntity *entity, const EaId *id,
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
 	ea_sqlbuf_is_id(&b, alias, entity, id);
 	if (lock)
-		ea_sqlbuf_add(&b, " FOR UPDATE");
+		ea_row_tenant_hold(&b, " FOR UPDATE", alias);
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, ea_exec_read_int64,
 					  &version) == 0)
 	{

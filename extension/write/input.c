@@ -9,6 +9,7 @@
 #include "base/uuid.h"
 #include "model/held_value.h"
 #include "model/host.h"
+#include "model/row_tenant.h"
 #include "model/value_checks.h"
 #include "request/body.h"
 #include "request/errors.h"
@@ -736,6 +737,7 @@ typedef struct TargetCheck
 	EaIds		seen;
 	bool		written;		/* some of them will be, for the reference */
 	bool		loose;			/* no foreign key will keep some of them */
+	bool		bound;			/* some have to be the tenant's */
 } TargetCheck;
 
 /* The relationship is kept in the rows of its targets. */
@@ -755,6 +757,8 @@ collect_target(EaInput *input, int field, const EaTarget *target, void *arg)
 	check->written |= is_kept_there(&input->entity->fields[field]);
 	check->loose |= ea_catalog_is_loose(&input->entity->fields[field],
 										check->entity);
+	check->bound |= ea_row_tenant_leads(&input->entity->fields[field]) ||
+		ea_catalog_strays(&input->entity->fields[field], check->entity);
 	*EA_GROW(&check->wanted) = target->id;
 }
 
@@ -775,21 +779,24 @@ note_missing(EaInput *input, int field, const EaTarget *target, void *arg)
  * that leaves it or by a change that takes it out of a read policy.  So where
  * rows may be hidden they are held; in the order of their ids, so that two
  * sessions that hold the same ones do not deadlock, and at once with the mode
- * that the write needs.  So they are where there is no foreign key.
+ * that the write needs.  So they are where there is no foreign key, or one of
+ * an application, which lets a row become another tenant's.
  */
 static void
 add_lock(EaSqlBuf *b, EaEntity *entity, const TargetCheck *check, int alias)
 {
 	bool		hides = ea_sqlbuf_hides_rows(b->req, entity);
 
-	if (!hides && !check->loose)
+	if (!hides && !check->loose && !check->bound)
 		return;
 	if (check->wanted.n > 1)
 		ea_sqlbuf_addf(b, " ORDER BY t%d.%s", alias, entity->id_column);
 	if (check->written)
 		ea_sqlbuf_addf(b, " FOR NO KEY UPDATE OF t%d", alias);
 	else
-		ea_sqlbuf_look(b, hides ? "SHARE" : "KEY SHARE", alias);
+		ea_sqlbuf_look(b, hides ? "SHARE" : check->bound ?
+					   ea_row_tenant_lock(entity) : "KEY SHARE", alias);
+	ea_row_tenant_hold_way(b);
 }
 
 static void
@@ -804,6 +811,7 @@ check_entity(EaInput *const *inputs, int n, EaEntity *entity)
 	if (check.wanted.n == 0)
 		return;
 	ea_sqlbuf_init(&b, req);
+	b.holds = check.bound;
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_sqlbuf_select_id(&b, 0, entity);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);

@@ -16,6 +16,7 @@
 #include "authz/authz.h"
 #include "base/grow.h"
 #include "base/uuid.h"
+#include "model/row_tenant.h"
 #include "model/sqlbuf.h"
 #include "read/document.h"
 #include "read/document_rows.h"
@@ -68,6 +69,7 @@ hold_root(Restore *r, const EaId *id, const EaIfMatch *match)
 	int			alias;
 
 	ea_sqlbuf_init(&b, r->req);
+	b.holds = true;
 	b.shown = EA_SHOWN_DELETED;
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_deletion_mark_select(&b, entity, 0);
@@ -79,7 +81,7 @@ hold_root(Restore *r, const EaId *id, const EaIfMatch *match)
 	ea_sqlbuf_reads(&b, INT8OID);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
 	ea_sqlbuf_is_id(&b, alias, entity, id);
-	ea_sqlbuf_add(&b, " FOR UPDATE");
+	ea_row_tenant_hold(&b, " FOR UPDATE", alias);
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, root_row, r) == 0)
 		ea_errors_not_found(r->req);
 	if (!ea_etag_matches(match, r->version))
@@ -136,13 +138,15 @@ pull_rows(Restore *r, EaEntity *child, const char *column, const EaIds *by)
 	int			alias;
 
 	ea_sqlbuf_init(&b, r->req);
+	b.holds = true;
 	b.deleted_too = true;
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_sqlbuf_select_id(&b, 0, child);
 	alias = ea_sqlbuf_from(&b, child, EA_OP_DELETE);
 	ea_sqlbuf_among(&b, alias, column, "= ANY", by);
 	ea_deletion_mark_same(&b, child, alias, &r->deletion);
-	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s FOR UPDATE", alias, child->id_column);
+	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s", alias, child->id_column);
+	ea_row_tenant_hold(&b, " FOR UPDATE", alias);
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, &found);
 	if (found.n > 0)
 		add_rows(r, child, &found);

@@ -10,6 +10,7 @@
 
 #include "authz/authz.h"
 #include "model/held_value.h"
+#include "model/row_tenant.h"
 #include "read/document.h"
 #include "read/resource.h"
 #include "request/errors.h"
@@ -156,7 +157,7 @@ ea_update_set(EaInput *input, EaRowSink *sink, const EaId *id,
 	EaWriteBefore *before = ea_changes_before(input);
 	int64		version = 0;
 
-	if (ea_sqlbuf_spans(input->req, entity))
+	if (ea_row_tenant_is_led(entity) || ea_sqlbuf_spans(input->req, entity))
 		ea_finish_check_row(input->req, entity, id, match, true);
 	if (!set_read_row(input, sink, id, match, before, &version))
 	{

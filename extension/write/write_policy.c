@@ -2,6 +2,7 @@
 
 #include "catalog/pg_type.h"
 
+#include "model/row_tenant.h"
 #include "request/errors.h"
 #include "write/write_policy.h"
 
@@ -124,11 +125,13 @@ lock_members(EaRequest *req, EaEntity *entity, const char *lock,
 	int			alias;
 
 	ea_sqlbuf_init(&b, req);
+	b.holds = true;
 	ea_sqlbuf_add(&b, "SELECT ");
 	ea_sqlbuf_select_id(&b, 0, entity);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
 	add(&b, alias, arg);
-	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s %s", alias, entity->id_column, lock);
+	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s ", alias, entity->id_column);
+	ea_row_tenant_hold(&b, lock, alias);
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, rows);
 }
 
@@ -154,7 +157,7 @@ ea_write_policy_hold_members(EaRequest *req, EaField *owner,
 	memset(held, 0, sizeof(*held));
 	held->rows.key = &entity->key;
 	held->asked = ea_write_policy_ask(req, entity, EA_OP_UPDATE) ||
-		ea_sqlbuf_spans(req, entity);
+		ea_row_tenant_is_led(entity) || ea_sqlbuf_spans(req, entity);
 	if (!held->asked)
 		return;
 	lock_members(req, entity, lock, add, arg, &held->rows);

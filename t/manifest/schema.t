@@ -44,7 +44,7 @@ while ($source =~ /\{EA_DECL_(\w+), "(\w+)", read_\w+\}/g)
 
 my %described = (
 	metadata => $schema->{properties}{metadata},
-	(map { lc($_) => $defs->{$_} } qw(Entity Field Policy Hook Service Audit Existing Version Attribute Role)),
+	(map { lc($_) => $defs->{$_} } qw(Entity Field Tenant Policy Hook Service Audit Existing Version Attribute Role)),
 	one_of => $defs->{OneOf},
 	accounts => $defs->{Accounts},
 	account_field => $defs->{AccountField},

@@ -232,6 +232,20 @@ subtest 'the direction' => sub {
 			return heap_getnext(scan, 1);
 		}
 		C
+	$plant->('extension/query/planted.c', <<~'C');
+		#include <stdio.h>
+		struct entity { const char *table; struct { const char *column; } row_tenant; };
+		int			ea_planted_query(struct entity *entity);
+
+		int
+		ea_planted_query(struct entity *entity)
+		{
+			/* entity->row_tenant is read */
+			return printf("SELECT 1 FROM %s"
+						  " WHERE %s IS NULL", entity->table,
+						  entity->row_tenant.column);
+		}
+		C
 	$plant->("shim/base/$_.c", "int $_(void);\nint ${_}_planted(void);\nint ${_}_planted(void) { return $_(); }\n")
 	  for qw(json_loads json_load_file yaml_parser_load yaml_parser_parse pthread_create);
 
@@ -247,6 +261,8 @@ subtest 'the direction' => sub {
 			'extension/read/planted.c:2: includes engine/held.h, where exec.h is for those above',
 			'extension/read/planted.c:4: calls heap_getnext, which is for direct/',
 			'extension/read/planted.c:11: calls heap_getnext, which is for direct/',
+			'extension/query/planted.c:9: names a table, which brings no tenant',
+			'extension/query/planted.c:11: asks itself whose a row is',
 			'extension/utils/drawer.c: "utils" is no folder of the list',
 			'extension/utils/drawer.h: "utils" is no folder of the list',
 			'shim/base/planted.c:3: uses main of shim/main.c from above',

@@ -1,0 +1,237 @@
+#include "postgres.h"
+
+#include "executor/spi.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+
+#include "ddl/key_columns.h"
+#include "ddl/rows.h"
+#include "ddl/crossings.h"
+#include "manifest/faults.h"
+#include "manifest/manifest.h"
+#include "model/host.h"
+#include "model/row_tenant.h"
+#include "request/errors.h"
+#include "trust/pin.h"
+
+void
+ea_ddl_tenant_fault(EaDdlPlan *plan, const EaDdlTable *table,
+					const char *pointer, const char *message,
+					const char *hint)
+{
+	EaDeclEntity *entity = ea_names_map_get(plan->m->by_entity, table->entity);
+
+	ea_manifest_fault(plan->m, entity->document->label, pointer, message,
+					  hint);
+}
+
+static List *
+read_names(const char *sql)
+{
+	List	   *names = NIL;
+
+	if (SPI_execute(sql, true, 0) != SPI_OK_SELECT)
+		elog(ERROR, "a look at the catalogs failed");
+	for (uint64 i = 0; i < SPI_processed; i++)
+		names = lappend(names, SPI_getvalue(SPI_tuptable->vals[i],
+											SPI_tuptable->tupdesc, 1));
+	return names;
+}
+
+static bool
+has_name(const List *list, const char *name)
+{
+	ListCell   *lc;
+
+	foreach(lc, list)
+	{
+		if (strcmp(lfirst(lc), name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* -------- what tells tenants of each other -------- */
+
+/* Indexes whose keys hold for rows of all tenants, but that of the id */
+static List *
+find_shared(const EaDdlTable *table, Oid relid)
+{
+	if (!table->owned || table->of_one || table->lead == NULL)
+		return NIL;
+	return read_names(psprintf("SELECT c.relname::text FROM pg_index i"
+							   " JOIN pg_class c ON c.oid = i.indexrelid"
+							   " WHERE i.indrelid = %u"
+							   " AND (i.indisunique OR i.indisexclusion)"
+							   " AND (%s = ANY (" EA_KEY_NAMES ")) IS NOT TRUE"
+							   " AND " EA_KEY_NAMES " <> ARRAY[%s]"
+							   " ORDER BY 1", relid,
+							   quote_literal_cstr(table->lead),
+							   quote_literal_cstr(table->id_column)));
+}
+
+List *
+ea_ddl_tenant_shared(const EaDdlTable *table, Oid relid)
+{
+	List	   *shared = NIL;
+	ListCell   *lc;
+
+	foreach(lc, find_shared(table, relid))
+	{
+		if (!has_name(table->global, lfirst(lc)))
+			shared = lappend(shared, lfirst(lc));
+	}
+	return shared;
+}
+
+static void
+check_shared(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
+{
+	List	   *shared = find_shared(table, relid);
+	const EaDeclEntity *entity = ea_names_map_get(plan->m->by_entity,
+												  table->entity);
+	const EaJson *global = ea_jsonread_get(entity->document->spec, "global");
+	int			i = 0;
+	ListCell   *lc;
+
+	foreach(lc, shared)
+	{
+		if (!has_name(table->global, lfirst(lc)))
+			ea_ddl_tenant_fault(plan, table, "/spec/global",
+								psprintf("the unique index or exclusion "
+										 "constraint \"%s\" would tell "
+										 "tenants of each other's values",
+										 (char *) lfirst(lc)),
+								psprintf("add the column \"%s\" to it, or, "
+										 "if it is meant, global: [%s]",
+										 table->lead, (char *) lfirst(lc)));
+	}
+	for (const EaJson *name = global ? global->first : NULL; name;
+		 name = name->next, i++)
+	{
+		if (!has_name(shared, name->text))
+			ea_ddl_tenant_fault(plan, table,
+								ea_errors_index("/spec/global", i),
+								psprintf("\"%s\" is no unique index of the "
+										 "table that leaves the tenant out",
+										 name->text), "leave it out");
+	}
+}
+
+/* A client that makes an id is told when it is taken. */
+static void
+check_ids(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
+{
+	const EaEntity *entity = ea_catalog_entity(plan->wanted, table->entity);
+	char	   *sql =
+		psprintf("SELECT c.relname::text FROM pg_index i"
+				 " JOIN pg_class c ON c.oid = i.indexrelid"
+				 " WHERE i.indrelid = %u AND i.indisunique"
+				 " AND " EA_KEY_NAMES " = ARRAY[%s]", relid,
+				 quote_literal_cstr(table->id_column));
+
+	if (entity->maker != EA_ID_OF_CLIENT || table->of_one ||
+		table->lead == NULL || strcmp(table->lead, table->id_column) == 0 ||
+		read_names(sql) == NIL)
+		return;
+	ea_ddl_tenant_fault(plan, table, "/spec/key",
+						psprintf("clients choose ids, and \"%s\" is unique "
+								 "for all tenants: a taken one would tell of "
+								 "other tenants", table->id_column),
+						psprintf("give it a default, or a key with \"%s\"",
+								 table->lead));
+}
+
+/* -------- links from one tenant to another -------- */
+
+static char *
+tenant_of(EaEntity *entity, int alias)
+{
+	EaSqlBuf	b;
+
+	memset(&b, 0, sizeof(b));
+	initStringInfo(&b.text);
+	ea_row_tenant_select(&b, entity, alias);
+	return b.text.data;
+}
+
+/* Read as the role, so that it is asked for its own rights. */
+static int64
+count_as_role(EaDdlPlan *plan, const char *rows, const char *condition)
+{
+	int64		n;
+	EaPin		pin;
+
+	ea_pin_begin(&pin);
+	SetUserIdAndSecContext(plan->application_role,
+						   pin.security | SECURITY_LOCAL_USERID_CHANGE |
+						   SECURITY_RESTRICTED_OPERATION);
+	n = ea_ddl_count(rows, condition);
+	ea_pin_end(&pin);
+	return n;
+}
+
+static void
+count_strayed(EaDdlPlan *plan, const EaDdlTable *table, EaField *field)
+{
+	EaEntity   *near = field->entity;
+	EaEntity   *far = ea_catalog_target(field, 0);
+	char	   *rows = psprintf("%s t0 JOIN %s t1 ON t1.%s = t0.%s,"
+								" LATERAL (SELECT %s AS one, %s AS other)",
+								near->table, far->table, far->id_column,
+								field->members[0].column,
+								tenant_of(near, 0), tenant_of(far, 1));
+	int64		n = count_as_role(plan, rows,
+								  "r.one IS NOT NULL"
+								  " AND r.one IS DISTINCT FROM r.other");
+
+	if (n > 0)
+		ea_host_warn(psprintf("%s: " INT64_FORMAT " row%s refer%s by \"%s\" "
+							  "to rows of other tenants: these links are "
+							  "shown as null", table->entity, n,
+							  n == 1 ? "" : "s", n == 1 ? "s" : "",
+							  field->name), NULL);
+}
+
+static void
+tell_links(EaDdlPlan *plan, const EaDdlTable *table)
+{
+	EaEntity   *entity = ea_catalog_entity(plan->wanted, table->entity);
+
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		EaField    *field = &entity->fields[i];
+
+		if (field->kind == EA_TO_ONE &&
+			ea_catalog_target(field, 0)->of_application &&
+			ea_catalog_strays(field, ea_catalog_target(field, 0)))
+			count_strayed(plan, table, field);
+	}
+}
+
+void
+ea_ddl_check_tenant(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
+{
+	if (!table->owned || table->view)
+		return;
+	check_shared(plan, table, relid);
+	check_ids(plan, table, relid);
+}
+
+void
+ea_ddl_tell_strayed(EaDdlPlan *plan)
+{
+	ListCell   *lc;
+
+	if (!OidIsValid(plan->application_role) || plan->m->nfaults > 0)
+		return;
+	foreach(lc, plan->to->tables)
+	{
+		const EaDdlTable *table = lfirst(lc);
+
+		CHECK_FOR_INTERRUPTS();
+		if (table->of_application && table->owned && !table->view)
+			tell_links(plan, table);
+	}
+}
