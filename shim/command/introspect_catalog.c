@@ -75,6 +75,14 @@ static const char keys_sql[] =
 " and i.indexprs is null and i.indnkeyatts <= $1::int4"
 " order by i.indrelid, i.indisprimary desc, i.indnkeyatts, x.relname";
 
+static const char uniques_sql[] =
+"select i.indrelid, x.relname, (select string_agg(k.number::text, ' '"
+" order by k.n) from unnest(i.indkey::int2[]) with ordinality k (number, n)"
+" where k.n <= i.indnkeyatts) from pg_index i"
+" join pg_class x on x.oid = i.indexrelid"
+" where i.indrelid in (select c.oid from " SHOWN ")"
+" and (i.indisunique or i.indisexclusion) order by i.indrelid, x.relname";
+
 static const char references_sql[] =
 "select f.conrelid, f.confrelid, f.conname, f.confdeltype, f.convalidated,"
 " array_length(f.conkey, 1), array_to_string(f.conkey, ' '),"
@@ -379,6 +387,35 @@ read_keys(struct introspect_catalog *catalog, PGconn *connection,
 	return result != NULL;
 }
 
+static bool
+read_uniques(struct introspect_catalog *catalog, PGconn *connection,
+			 const struct directory *directory)
+{
+	PGresult   *result = ask(catalog, connection, uniques_sql, NULL);
+	int			count;
+
+	for (int row = 0; result && row < PQntuples(result); row += count)
+	{
+		struct introspect_table *table = find_table(directory,
+													oid(result, row, 0));
+
+		count = rows_of_table(result, row);
+		if (table == NULL)
+			continue;
+		table->uniques = memory_array(catalog->memory, count,
+									  sizeof(struct introspect_unique));
+		for (int i = row; i < row + count; i++)
+		{
+			struct introspect_unique *unique =
+				&table->uniques[table->unique_count++];
+
+			unique->name = PQgetvalue(result, i, 1);
+			unique->numbers = PQgetvalue(result, i, 2);
+		}
+	}
+	return result != NULL;
+}
+
 /* Keys of more columns than an id may have are none here. */
 static bool
 read_reference(struct introspect_reference *reference,
@@ -474,6 +511,7 @@ introspect_catalog_read(struct introspect_catalog *catalog,
 	directory = sort_tables(catalog);
 	return read_columns(catalog, connection, &directory) &&
 		read_keys(catalog, connection, &directory) &&
+		read_uniques(catalog, connection, &directory) &&
 		read_references(catalog, connection, &directory);
 }
 

@@ -61,6 +61,14 @@ struct introspect_key
 	int			columns[MOST_PARTS];	/* places in the table's columns */
 };
 
+/* Or with conditions or expressions, or an exclusion constraint */
+struct introspect_unique
+{
+	const char *name;
+	const char *numbers;		/* of its columns, with blanks between; 0 is
+								 * an expression */
+};
+
 struct introspect_reference
 {
 	const char *name;
@@ -109,6 +117,8 @@ struct introspect_table
 	int			column_count;
 	struct introspect_key *keys;	/* the primary key first */
 	int			key_count;
+	struct introspect_unique *uniques;	/* by name */
+	int			unique_count;
 	struct introspect_reference *references;
 	int			reference_count;
 	struct introspect_reference **referrers;	/* keys to it */
@@ -122,6 +132,9 @@ struct introspect_table
 	bool		is_alone;		/* in that file, which can be compared */
 	const struct introspect_key *key;
 	int			tenant;			/* place of its column, or -1 */
+	struct introspect_reference *leader;	/* by which a row has a tenant, or
+											 * NULL */
+	bool		is_led_now;		/* since the present round */
 	const char *entity;			/* names; NULL: it is no entity */
 	const char *collection;
 	struct introspect_reference *join_near; /* of a join table, which is */
@@ -143,7 +156,7 @@ struct introspect_catalog
 	const char *time_zone;		/* of the role in the database, or NULL */
 	const char *search_path;	/* the same, as it was set; NULL: never */
 	PGresult   *schemas;		/* names of those that are there */
-	PGresult   *results[9];		/* texts are theirs */
+	PGresult   *results[10];		/* texts are theirs */
 	int			result_count;
 };
 

@@ -5,6 +5,7 @@
 #include "command/introspect_decide.h"
 #include "command/introspect_names.h"
 #include "command/introspect_served.h"
+#include "command/introspect_tenants.h"
 #include "command/introspect_types.h"
 
 /* Tables of it are the service's own unless they are asked for. */
@@ -154,11 +155,9 @@ introspect_decide_is_own(const struct introspect_catalog *catalog)
 }
 
 bool
-introspect_decide_of_application(const struct introspect_catalog *catalog,
-								 const struct introspect_options *options)
+introspect_decide_of_application(const struct introspect_catalog *catalog)
 {
-	return !introspect_decide_is_own(catalog) &&
-		(options->tenant == NULL || introspect_serves(SERVED_TENANT_COLUMN));
+	return !introspect_decide_is_own(catalog);
 }
 
 /* -------- tables -------- */
@@ -193,13 +192,12 @@ binds_role(const struct introspect_catalog *catalog,
 /* Why the table as such is not served, whatever its columns are. */
 static const char *
 table_fault(const struct introspect_catalog *catalog,
-			const struct introspect_options *options,
 			const struct introspect_table *table, const char *owner)
 {
 	if (!is_utf8(table))
 		return "names that are not UTF-8";
 	if (table->kind != KIND_TABLE &&
-		!introspect_decide_of_application(catalog, options))
+		!introspect_decide_of_application(catalog))
 		return "served where the tables are an application's";
 	if (table->kind == KIND_VIEW || table->kind == KIND_MATERIALIZED ||
 		table->kind == KIND_FOREIGN)
@@ -299,12 +297,20 @@ without_tenant(struct memory *memory, const struct introspect_key *key,
 	return rest;
 }
 
-/* Today, a key is of tenant and id, in this order. */
+/* Tables of the service's role have a key of tenant and id, in this order. */
 static bool
 has_tenant_in_front(const struct introspect_table *table,
 					const struct introspect_key *key)
 {
 	return key->count == 2 && key->columns[0] == table->tenant;
+}
+
+/* The table of the tenants themselves */
+static bool
+is_tenant(const struct introspect_table *table,
+		  const struct introspect_key *key)
+{
+	return key->count == 1 && key->columns[0] == table->tenant;
 }
 
 /*
@@ -313,7 +319,7 @@ has_tenant_in_front(const struct introspect_table *table,
  */
 static const char *
 choose_key(struct memory *memory, struct introspect_table *table,
-		   bool any_type)
+		   bool of_application)
 {
 	const char *why_not = introspect_no_key;
 
@@ -326,21 +332,19 @@ choose_key(struct memory *memory, struct introspect_table *table,
 			why_not = fault;
 		if (fault != NULL)
 			continue;
-		if (table->tenant >= 0 && !introspect_serves(SERVED_TENANT_COLUMN) &&
-			!has_tenant_in_front(table, key))
-		{
-			why_not = introspect_lacks(SERVED_TENANT_COLUMN);
-			continue;
-		}
 		if (table->tenant >= 0)
-			key = without_tenant(memory, key, table->tenant);
-		if (key->count == 0)
+			fault = of_application ? introspect_tenants_key(table, i) :
+				has_tenant_in_front(table, key) ? NULL :
+				"the key has to be of tenant and id";
+		if (fault != NULL)
 		{
-			why_not = "the key is the tenant";
+			why_not = fault;
 			continue;
 		}
+		if (table->tenant >= 0 && !is_tenant(table, key))
+			key = without_tenant(memory, key, table->tenant);
 		table->key = key;
-		return part_fault(table, key, any_type);
+		return part_fault(table, key, of_application);
 	}
 	return why_not;
 }
@@ -349,7 +353,8 @@ choose_key(struct memory *memory, struct introspect_table *table,
 
 /* A table that has the column belongs to tenants, or is not served. */
 static const char *
-find_tenant(struct introspect_table *table, const char *name)
+find_tenant(struct introspect_table *table, const char *name,
+			bool of_application)
 {
 	for (int i = 0; name != NULL && i < table->column_count; i++)
 	{
@@ -359,7 +364,7 @@ find_tenant(struct introspect_table *table, const char *name)
 			continue;
 		if (introspect_type_part(column->field_type) != PART_UUID)
 			return "the tenant is no uuid";
-		if (!column->not_null && !introspect_serves(SERVED_TENANT_COLUMN))
+		if (!column->not_null && !of_application)
 			return "the tenant may be null";
 		table->tenant = i;
 	}
@@ -401,8 +406,7 @@ introspect_decide_tables(struct introspect_catalog *catalog,
 						 const struct introspect_options *options)
 {
 	const char *owner = find_owner(catalog, catalog->role);
-	bool		of_application = introspect_decide_of_application(catalog,
-																  options);
+	bool		of_application = introspect_decide_of_application(catalog);
 
 	for (int i = 0; i < catalog->table_count; i++)
 	{
@@ -411,9 +415,10 @@ introspect_decide_tables(struct introspect_catalog *catalog,
 		if (!table->is_wanted)
 			continue;
 		decide_columns(table, of_application);
-		table->why_not = table_fault(catalog, options, table, owner);
+		table->why_not = table_fault(catalog, table, owner);
 		if (table->why_not == NULL)
-			table->why_not = find_tenant(table, options->tenant);
+			table->why_not = find_tenant(table, options->tenant,
+										 of_application);
 		table->may_join = table->why_not == NULL && of_application;
 		if (table->why_not == NULL)
 			table->why_not = choose_key(catalog->memory, table,
@@ -421,4 +426,6 @@ introspect_decide_tables(struct introspect_catalog *catalog,
 		if (table->why_not == NULL)
 			mark_key(table);
 	}
+	if (options->tenant != NULL && of_application)
+		introspect_tenants_lead(catalog);
 }

@@ -26,11 +26,9 @@ extern const char *introspect_decide_role(const struct introspect_catalog *
  */
 extern bool introspect_decide_is_own(const struct introspect_catalog *catalog);
 
-/* The tables are an application's, which those of tenants cannot be as yet. */
+/* The tables are an application's. */
 extern bool introspect_decide_of_application(const struct introspect_catalog *
-											 catalog,
-											 const struct introspect_options *
-											 options);
+											 catalog);
 
 /* Why a table is not served of which nothing tells one row from another */
 extern const char introspect_no_key[];

@@ -12,10 +12,6 @@ static const struct
 	/* User, createdAt, updatedAt, deletedAt, version */
 	[SERVED_ORDINARY_NAMES] = {false, "the name is the service's"},
 
-	/* "tenant: {column: ...}", and keys without the tenant */
-	[SERVED_TENANT_COLUMN] =
-	{false, "keys without the tenant are not served yet"},
-
 	/* foreign tables, too */
 	[SERVED_VIEWS] = {true, NULL},
 

@@ -10,6 +10,7 @@
 #include "command/introspect_names.h"
 #include "command/introspect_search_path.h"
 #include "command/introspect_served.h"
+#include "command/introspect_tenants.h"
 #include "command/introspect_types.h"
 #include "command/introspect_write.h"
 #include "command/introspect_yaml.h"
@@ -187,7 +188,7 @@ write_columns(struct writer *writer)
 		write_key(writer);
 	else if (strcmp(table->columns[*id].name, "id") != 0)
 		add_column(writer, &listing, "id", id, 1);
-	if (table->tenant >= 0 && !introspect_serves(SERVED_TENANT_COLUMN) &&
+	if (table->tenant >= 0 && introspect_decide_is_own(writer->catalog) &&
 		strcmp(table->columns[table->tenant].name, "tenant_id") != 0)
 		add_column(writer, &listing, "tenantId", &table->tenant, 1);
 	add_field_columns(writer, &listing);
@@ -197,6 +198,24 @@ write_columns(struct writer *writer)
 			add_join_columns(writer, &listing, table->referrers[i]);
 	}
 	end_listing(&writer->out, &listing, "columns", "{}");
+}
+
+/* Their errors tell tenants of each other, as they do today. */
+static void
+write_global(struct writer *writer)
+{
+	struct listing listing = {0};
+	const char *name;
+	int			place = 0;
+
+	if (introspect_decide_is_own(writer->catalog))
+		return;
+	while ((name = introspect_tenants_global(writer->table, &place)) != NULL)
+	{
+		if (utf8_is_valid(name, strlen(name)))
+			add_scalar(&listing, writer->catalog->memory, name);
+	}
+	end_listing(&writer->out, &listing, "global", "[]");
 }
 
 static void
@@ -284,7 +303,7 @@ write_attribute(struct writer *writer, int place)
 	const struct introspect_table *table = writer->table;
 	const struct introspect_column *column = &table->columns[place];
 	bool		of_application =
-		introspect_decide_of_application(writer->catalog, writer->options);
+		introspect_decide_of_application(writer->catalog);
 	struct buffer *out = &writer->out;
 
 	begin_field(out, column->field);
@@ -409,14 +428,20 @@ write_tenancy(struct writer *writer)
 	const struct introspect_table *table = writer->table;
 	struct buffer *out = &writer->out;
 
-	if (table->tenant < 0)
+	if (table->leader != NULL && table->leader->field != NULL)
+	{
+		buffer_string(out, "  tenant: {by: ");
+		yaml_scalar(out, table->leader->field);
+		buffer_string(out, "}\n");
+	}
+	else if (table->tenant < 0)
 	{
 		/* in SINGLE, they are not by themselves (B18.2) */
 		if (writer->options->tenant || !introspect_serves(SERVED_ROLE) ||
 			introspect_decide_is_own(writer->catalog))
 			buffer_string(out, "  tenantScoped: false\n");
 	}
-	else if (introspect_serves(SERVED_TENANT_COLUMN))
+	else if (!introspect_decide_is_own(writer->catalog))
 	{
 		buffer_string(out, "  tenant: {column: ");
 		yaml_scalar(out, table->columns[table->tenant].name);
@@ -428,7 +453,8 @@ write_tenancy(struct writer *writer)
 static void
 write_permissions(struct writer *writer)
 {
-	if (writer->options->tenant != NULL && writer->table->tenant < 0)
+	if (writer->options->tenant != NULL &&
+		!introspect_tenants_own(writer->table))
 		buffer_string(&writer->out, "  # no tenant has these rows by a "
 					  "column: say who of all tenants may read them\n"
 					  "  # permissions: {" ROLE ": [read]}\n");
@@ -457,6 +483,7 @@ write_entity(struct introspect_catalog *catalog,
 	buffer_char(out, '\n');
 	write_tenancy(&writer);
 	write_columns(&writer);
+	write_global(&writer);
 	write_unseen(&writer);
 	write_fields(&writer);
 	write_permissions(&writer);
@@ -495,9 +522,6 @@ write_existing(struct introspect_catalog *catalog,
 	}
 	if (!introspect_serves(SERVED_ROLE))
 		buffer_printf(out, "  # %s:\n  # ", introspect_lacks(SERVED_ROLE));
-	else if (options->tenant && !introspect_serves(SERVED_TENANT_COLUMN))
-		buffer_string(out, "  # not of tables that have tenants yet; these "
-					  "have to belong to entityapi_owner:\n  # ");
 	else
 		buffer_string(out, "  ");
 	write_settings(catalog, options, out);

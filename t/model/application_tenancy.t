@@ -286,4 +286,17 @@ subtest 'uniques' => sub {
 	is($user{south}->call(DELETE => '/invoices/18')->{status}, 204, 'until it goes');
 };
 
+# What introspect writes of these tables is what apply takes
+subtest 'introspect' => sub {
+	my $run = EntityApi::Test::run([ EntityApi::Test::private_program('entityapi-shim'), 'introspect', '--database', $cluster->conninfo, '--schema', 'saas', '--role', 'saas_web', '--tenant', 'organization_id', "$folder/found" ]);
+	is("$run->{status}$run->{err}", '0', 'written') or diag $run->{out};
+	my %text = map { (m{(\w+)\.yaml$})[0] => EntityApi::Test::slurp($_) } glob "$folder/found/*.yaml";
+	like($text{service}, qr/tenancy: POOL\n  existing: \{role: saas_web/, 'of tenants');
+	my %says = map { my $name = $_; $name => join ' ', $text{$name} =~ /^  ((?:tenant|tenantScoped|global): .*)$/mg } grep { !/^(?:service|roles)$/ } keys %text;
+	is_deeply(\%says, { Account => 'tenant: {column: organization_id} global: [account_email]', Invoice => 'tenant: {column: organization_id}', Project => 'tenant: {by: account}', Task => 'tenant: {by: project}',
+		Step => 'tenant: {by: task}', Entry => 'tenant: {by: step}', Organization => 'tenantScoped: false', Setting => 'tenantScoped: false', Country => 'tenantScoped: false' }, 'whose the rows are');
+	my $taken = $cluster->try_apply("$folder/found", '--dry-run', '--allow-data-loss', 'Memo', '--allow-data-loss', 'Roles/Editor');
+	is("$taken->{status}$taken->{err}", '0', 'taken') or diag $taken->{out};
+};
+
 done_testing;

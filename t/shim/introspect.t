@@ -128,6 +128,8 @@ subtest 'what is served later' => sub {
 	like($text{'Invoice.yaml'}, qr/^    createdAt: \{type: datetime, zone: UTC, required: true\}$/m, 'times in UTC');
 	like($text{'Invoice.yaml'}, qr/^  tenant: \{column: organization_id\}$/m, 'a tenant by its column');
 	unlike($text{'Invoice.yaml'}, qr/organization:/, 'which is no field');
+	like($text{'User.yaml'} // $text{'UserEntity.yaml'} // '', qr/^  global: \[index_users_on_email\]$/m, 'uniques without the tenant');
+	like($text{'Profile.yaml'}, qr/^  tenant: \{by: user\}$/m, 'a tenant by what it refers to');
 	like($text{'Category.yaml'}, qr/^  tenantScoped: false\n(?!.*^  permissions).*^  # permissions: /ms, 'of no tenant: nobody reads it');
 	like($text{'service.yaml'}, qr/tenancy: POOL\n  existing: \{.*settings: \{TimeZone: UTC\}\}$/m, 'in the service, too');
 };
