@@ -53,6 +53,12 @@ create table saas.step (id uuid primary key default gen_random_uuid(), task_id i
 create table saas.entry (id uuid primary key default gen_random_uuid(), step_id uuid not null references saas.step on delete cascade, name text);
 create table saas.invoice (organization_id uuid not null, no varchar(20) not null, total integer, account_id uuid references saas.account,
 	primary key (organization_id, no));
+create index on saas.account (chief_id);
+create index on saas.entry (step_id);
+create index on saas.invoice (account_id);
+create index on saas.project (lead_id);
+create index on saas.step (task_id);
+create index on saas.task (project_id);
 create table saas.setting (id uuid primary key default gen_random_uuid(), name text unique);
 create table saas.country (id uuid primary key default gen_random_uuid(), name text);
 create view saas.load as select account_id, count(*)::integer as n from saas.project group by 1;
