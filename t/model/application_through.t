@@ -418,6 +418,13 @@ end $$;
 create table shop.does (what text, op text);
 grant select on shop.does to shop_web;
 create trigger on_link before insert or update or delete on shop.film_actor for each row execute function shop.on_link();
+create function shop.at_end() returns trigger language plpgsql as $$
+begin
+	if exists (select from shop.does where what = 'rise') then insert into shop.ran values (current_user, session_user, 'end', false); end if;
+	if exists (select from shop.does where what = 'late' and tg_op = op) then raise exception 'too late'; end if;
+	return null;
+end $$;
+create constraint trigger at_end after insert or delete on shop.film_actor deferrable initially deferred for each row execute function shop.at_end();
 SQL
 	my $does = sub { $cluster->psql("delete from shop.does; insert into shop.does values ('$_[0]', '$_[1]')") };
 
@@ -439,9 +446,12 @@ SQL
 	is($actors->(), '1', 'nothing of it is written');
 	$does->(rise => '');
 	is(set(PATCH => $links, is_of(actors => 2)), 204, 'hostile ones');
-	is($cluster->psql(q{select string_agg(distinct who || ' ' || path || ' ' || rose, '; ') from shop.ran}), 'shop_web shop, pg_temp false', 'run as the role, and gain nothing');
-	is($cluster->psql('select count(*) from shop.ran'), 2, 'each');
-	$cluster->psql('drop trigger on_link on shop.film_actor; delete from shop.film_actor where film_id = 4');
+	is($cluster->psql(q{select string_agg(distinct who || ' ' || path || ' ' || rose, '; ') from shop.ran}), 'shop_web end false; shop_web shop, pg_temp false', 'run as the role, and gain nothing');
+	is($cluster->psql('select count(*) from shop.ran'), 4, 'each, and what waits for the end');
+	$does->(late => 'INSERT');
+	$ann->refused('an exception at the end', 400, 'REFUSED_BY_TABLE', undef, POST => $links, json => { data => is_of(actors => 1) });
+	is($actors->(), '2', 'undoes it');
+	$cluster->psql('drop trigger at_end on shop.film_actor; drop trigger on_link on shop.film_actor; delete from shop.film_actor where film_id = 4');
 	$cluster->psql('alter table shop.film_actor add constraint few check (actor_id <> 3 or film_id <> 4)');
 	$ann->refused('a check', 400, 'CHECK_FAILED', [ pointer => '/data' ], POST => $links, json => { data => is_of(actors => 3) });
 	$cluster->psql('alter table shop.film_actor drop constraint few; create unique index one on shop.film_actor (film_id) where film_id = 4');
@@ -552,7 +562,9 @@ subtest 'a join table that is an entity' => sub {
 	$cluster->psql('set role shop_app; create table shop.casting (id integer generated always as identity primary key, role text not null,
 		film_id integer not null references shop.film on delete cascade, actor_id integer not null references shop.actor, unique (film_id, actor_id)); grant select, insert, update, delete on shop.casting to shop_web');
 	with(Film => actors => { through => 'shop.casting' }, sub {
-		applied('applied');
+		my $done = try_apply();
+		is($done->{status}, 0, 'applied') or diag $done->{err};
+		like($done->{out}, qr/^-- field Film\.actors: through .*"film_actor".* -> .*"casting"/m, 'and told');
 		my $one = $ann->good(201, POST => '/castings', data => { type => 'castings', attributes => { role => 'lead' }, relationships => { film => { data => is_of(films => 4)->[0] }, actor => { data => is_of(actors => 1)->[0] } } })->{json}{data}{id};
 		is(links($links), '1', 'read both ways');
 		$ann->refused('written as what it is', 400, 'READ_ONLY', undef, POST => $links, json => { data => is_of(actors => 2) });

@@ -144,6 +144,36 @@ subtest 'a path that sessions set' => sub {
 	like(EntityApi::Test::slurp("$folder/music-set/service.yaml"), qr/searchPath: \[public\]/, 'not where a path is set');
 };
 
+subtest 'join tables' => sub {
+	database('joins', <<~'SQL');
+		create table person (id uuid primary key);
+		create table film (id int primary key);
+		create table follows (who uuid references person, whom uuid references person, primary key (who, whom));
+		create table likes (person uuid references person on delete cascade, film int references film);
+		create table plays (person uuid references person, film int references film, role text, primary key (person, film));
+		create unlogged table watches (person uuid references person, film int references film, primary key (person, film));
+		create table rents (person uuid references person, film int references film, primary key (person, film)) partition by hash (film);
+		create table half (person uuid, film int references film, primary key (person, film));
+		create table twice (film int references film references film, other int, primary key (film, other));
+		SQL
+	my $run = introspect('joins', "$folder/joins");
+	my %text = texts("$folder/joins");
+	my ($person) = $text{'Person.yaml'} =~ /^  fields:\n(.*?)^  permissions/ms;
+
+	is($run->{err}, '', 'nothing amiss');
+	is($person, <<~'END', 'of both ends, of one entity, and without an index');
+		    person: {type: ref, target: Person, relation: ManyToMany, through: public.follows}
+		    personByFollows: {type: ref, target: Person, relation: ManyToMany, mappedBy: person}
+		    film: {type: ref, target: Film, relation: ManyToMany, through: public.likes}
+		END
+	like($text{'Person.yaml'}, qr/^  columns: \{.*\bperson: \[who, whom\].*\}$/m, 'their columns');
+	like($text{'Film.yaml'}, qr/^    person: \{type: ref, target: Person, relation: ManyToMany, mappedBy: film\}$/m, 'the other side');
+	unlike($text{'Person.yaml'}, qr/unseen/, 'what their keys do is seen');
+	unlike(join('', values %text), qr/through: public\.(?:plays|watches|rents|half|twice)/, 'no others');
+	like($text{'service.yaml'}, qr/public\.watches: unlogged tables are not served/, 'with their own reason');
+	valid("$folder/joins", 'manifests that apply would take');
+};
+
 subtest 'who may see what' => sub {
 	my $run = introspect('chinook', '--role', 'nobody yet', "$folder/grants");
 	like($run->{out}, qr/^create role "nobody yet";$/m, 'a role that is to be made');
