@@ -202,6 +202,10 @@ is($dump->(), $before, 'the schema is as it was');
 applied('applied');
 is($dump->(), $before, 'nothing was changed');
 is(try_apply()->{out}, "nothing to change\n", 'applied again');
+{
+	local $spec{Film}{columns} = { genres => [qw(film_id genre)] };
+	is(try_apply()->{out}, "nothing to change\n", 'columns are called as those of a table that would be made');
+}
 
 my $shim = EntityApi::Test->shim($cluster);
 my $tenant = $cluster->psql('select id from entityapi.tenant');
