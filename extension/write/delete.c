@@ -12,6 +12,7 @@
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
+#include "base/grow.h"
 #include "base/names.h"
 #include "base/uuid.h"
 #include "model/acting_keys.h"
@@ -640,19 +641,46 @@ mark_rows(EaSqlBuf *b, const Doomed *doomed)
 	return set.data;
 }
 
+/* Rows of an entity are together, as each entity is a part of a statement. */
+static void
+add_along(Circle *circle, const Doomed *doomed)
+{
+	Doomed	   *kept = NULL;
+	EaIds	   *ids;
+	ListCell   *lc;
+
+	foreach(lc, circle->along)
+	{
+		if (((Doomed *) lfirst(lc))->entity == doomed->entity)
+			kept = lfirst(lc);
+	}
+	if (kept == NULL)
+	{
+		kept = palloc(sizeof(Doomed));
+		*kept = *doomed;
+		ids = palloc0(sizeof(EaIds));
+		ids->key = doomed->ids->key;
+		kept->ids = ids;
+		circle->along = lappend(circle->along, kept);
+	}
+	ids = unconstify(EaIds *, kept->ids);
+	for (int i = 0; i < doomed->ids->n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		*EA_GROW(ids) = doomed->ids->items[i];
+	}
+}
+
 /* Rows of a circle, and those that go with them, wait for its outermost. */
 static void
 leave_to_outermost(const Doomed *doomed)
 {
 	Circle	   *circle = doomed->circle->outermost->circle;
-	Doomed	   *kept = palloc(sizeof(Doomed));
-	EaIds	   *ids = palloc(sizeof(EaIds));
+	ListCell   *lc;
 
-	*kept = *doomed;
-	*ids = *doomed->ids;
-	kept->ids = ids;
-	circle->along = lappend(circle->along, kept);
-	circle->along = list_concat(circle->along, doomed->circle->along);
+	add_along(circle, doomed);
+	foreach(lc, doomed->circle->along)
+		add_along(circle, lfirst(lc));
 }
 
 static int
