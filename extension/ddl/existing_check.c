@@ -436,6 +436,14 @@ check_columns(Look *look, Relation rel)
 
 /* -------- constraints and indexes -------- */
 
+/*
+ * The text of a predicate that asks for null; NULL of others, in which values
+ * of a type come with code of its owner.
+ */
+#define PREDICATE \
+	"CASE WHEN i.indpred::text LIKE '{NULLTEST %%'" \
+	" THEN pg_get_expr(i.indpred, i.indrelid) END"
+
 static bool
 has_unique(Look *look, List *columns, bool immediate, bool partial)
 {
@@ -447,8 +455,7 @@ has_unique(Look *look, List *columns, bool immediate, bool partial)
 		char	   *kept = psprintf("(%s IS NULL)",
 									quote_identifier(table->deleted_column));
 
-		rows = psprintf("pg_get_expr(i.indpred, i.indrelid) = %s",
-						quote_literal_cstr(kept));
+		rows = psprintf(PREDICATE " = %s", quote_literal_cstr(kept));
 	}
 	return has_row(psprintf("SELECT FROM pg_index i WHERE i.indrelid = %u"
 							" AND i.indisunique AND i.indisvalid%s"
@@ -479,7 +486,7 @@ has_deleted(Look *look, const EaDdlObject *object)
 
 	return has_row(psprintf("SELECT FROM pg_index i WHERE i.indrelid = %u"
 							" AND i.indisvalid AND (i.indpred IS NULL OR"
-							" pg_get_expr(i.indpred, i.indrelid) = %s)"
+							" " PREDICATE " = %s)"
 							" AND (" EA_KEY_NAMES ")[1] = %s",
 							look->relid, quote_literal_cstr(rows),
 							quote_literal_cstr(deleted)));

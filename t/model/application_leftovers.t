@@ -207,6 +207,23 @@ subtest 'references without an index' => sub {
 	unlike(try_apply('--dry-run')->{err}, qr/Plain/, 'made tables have theirs');
 };
 
+subtest 'an index of some rows, by a type with code of its own' => sub {
+	$cluster->psql(<<~'SQL');
+		set role shop_app;
+		create function shop.diff(float8, float8) returns float8 immutable language sql as 'select $1 - $2';
+		create type shop.span as range (subtype = float8, subtype_diff = shop.diff);
+		alter table shop.box add span shop.span default '[1,2]';
+		create index on shop.box (deleted_at) where span <> '[1,2]';
+		create unique index on shop.box (name) where span = '[1,2]';
+		SQL
+	my $again = try_apply();
+	is($again->{out} . $again->{err}, "nothing to change\n", 'is looked at without running it');
+	$cluster->psql('drop index shop.box_deleted_at_idx');
+	like(try_apply()->{err}, qr{Box\.json#1: /spec/table: needs an index of deleted rows by their time}, 'and is not taken for another one');
+	$cluster->psql('create index on shop.box (deleted_at) where deleted_at is not null');
+	is(try_apply()->{status}, 0, 'of which a part is enough');
+};
+
 subtest 'labels' => sub {
 	my $schemas = sub { return $ann->good(200, GET => '/openapi.json')->{json}{components}{schemas} };
 	my $labels = sub { return $encoder->encode($schemas->()->{NumberedAttributes}{properties}{ $_[0] }{enum}) };
