@@ -8,6 +8,7 @@
 
 #include "executor/spi.h"
 #include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
@@ -20,6 +21,7 @@
 #include "base/names.h"
 #include "base/sha256.h"
 #include "identity/account.h"
+#include "model/application.h"
 #include "model/row_tenant.h"
 #include "model/sqlbuf.h"
 
@@ -188,6 +190,27 @@ write_statement(EaSqlBuf *b, EaRoleSide *before, EaRoleSide *after, bool same)
 		ea_sqlbuf_add(b, " s");
 }
 
+/*
+ * Rows of an application are read as its role.  False where that may not see
+ * all that the statement is over.
+ */
+static bool
+begin_as_role(const EaSqlBuf *b, const EaEntity *entity, EaPin *pin)
+{
+	const EaApplicationModel *application = entity->catalog->application;
+	Oid			role = application == NULL ? InvalidOid :
+	get_role_oid(application->role, true);
+
+	if (b->of_application && (b->of_service || !OidIsValid(role) ||
+							  !entity->of_application))
+		return false;
+	if (b->of_application)
+		ea_application_look(role, pin);
+	else
+		ea_pin_begin(pin);
+	return true;
+}
+
 /* Returns how many rows there were to look at, one more than max at most. */
 static int64
 count_rows(EaSqlBuf *b, int64 max, EaRoleRows *rows)
@@ -269,6 +292,7 @@ count_all(EaRoleRows *rows, EaRoleSide *before, EaRoleSide *after,
 	foreach(lc, holders)
 	{
 		EaSqlBuf	b;
+		EaPin		pin;
 		bool		same;
 		int64		there;
 
@@ -293,7 +317,15 @@ count_all(EaRoleRows *rows, EaRoleSide *before, EaRoleSide *after,
 			return;
 		}
 		write_statement(&b, before, after, same);
+		if (!begin_as_role(&b, reads_entity(after) ? after->entity :
+						   before->entity, &pin))
+		{
+			rows->differ = true;
+			rows->complete = false;
+			return;
+		}
 		there = count_rows(&b, left, rows);
+		ea_pin_end(&pin);
 		if (there > left)
 			rows->complete = false;
 		left -= there;

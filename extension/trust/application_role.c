@@ -185,6 +185,15 @@ ea_application_enter(const EaApplication *application, bool of_both)
 	entered = application->role;
 }
 
+void
+ea_application_look(Oid role, EaPin *pin)
+{
+	ea_pin_begin(pin);
+	SetUserIdAndSecContext(role, pin->security |
+						   SECURITY_LOCAL_USERID_CHANGE |
+						   SECURITY_RESTRICTED_OPERATION);
+}
+
 bool
 ea_application_is_entered(void)
 {

@@ -64,6 +64,12 @@ extern void ea_application_enter(const EaApplication *application,
 								 bool of_both);
 
 /*
+ * Pinned, and as a role that leaves nothing: to read what may be its tables,
+ * when manifests are applied.
+ */
+extern void ea_application_look(Oid role, EaPin *pin);
+
+/*
  * The service's own code goes on as the role, where no statement of the
  * service belongs: the role may see none of its tables.
  */
