@@ -13,7 +13,7 @@
 #include "model/host.h"
 #include "model/row_tenant.h"
 #include "request/errors.h"
-#include "trust/pin.h"
+#include "trust/application_role.h"
 
 void
 ea_ddl_tenant_fault(EaDdlPlan *plan, const EaDdlTable *table,
@@ -163,24 +163,22 @@ count_as_role(EaDdlPlan *plan, const char *rows, const char *condition)
 	int64		n;
 	EaPin		pin;
 
-	ea_pin_begin(&pin);
-	SetUserIdAndSecContext(plan->application_role,
-						   pin.security | SECURITY_LOCAL_USERID_CHANGE |
-						   SECURITY_RESTRICTED_OPERATION);
+	ea_application_look(plan->application_role, &pin);
 	n = ea_ddl_count(rows, condition);
 	ea_pin_end(&pin);
 	return n;
 }
 
 static void
-count_strayed(EaDdlPlan *plan, const EaDdlTable *table, EaField *field)
+count_strayed(EaDdlPlan *plan, const EaDdlTable *table, EaField *field,
+			  int member)
 {
 	EaEntity   *near = field->entity;
-	EaEntity   *far = ea_catalog_target(field, 0);
+	EaEntity   *far = ea_catalog_target(field, member);
 	char	   *rows = psprintf("%s t0 JOIN %s t1 ON t1.%s = t0.%s,"
 								" LATERAL (SELECT %s AS one, %s AS other)",
 								near->table, far->table, far->id_column,
-								field->members[0].column,
+								field->members[member].column,
 								tenant_of(near, 0), tenant_of(far, 1));
 	int64		n = count_as_role(plan, rows,
 								  "r.one IS NOT NULL"
@@ -194,6 +192,21 @@ count_strayed(EaDdlPlan *plan, const EaDdlTable *table, EaField *field)
 							  field->name), NULL);
 }
 
+/* With the tenants of both sides, a key leads to no other. */
+static bool
+is_crossed(const EaDdlTable *table, const EaMember *member)
+{
+	return read_names(psprintf("SELECT f.conname::text FROM pg_constraint f"
+							   " JOIN pg_attribute a"
+							   " ON a.attrelid = f.conrelid"
+							   " AND a.attnum = f.conkey[1]"
+							   " WHERE f.contype = 'f' AND f.conrelid = %u"
+							   " AND cardinality(f.conkey) = 1"
+							   " AND quote_ident(a.attname) = %s",
+							   ea_ddl_relation(table),
+							   quote_literal_cstr(member->column))) != NIL;
+}
+
 static void
 tell_links(EaDdlPlan *plan, const EaDdlTable *table)
 {
@@ -203,10 +216,13 @@ tell_links(EaDdlPlan *plan, const EaDdlTable *table)
 	{
 		EaField    *field = &entity->fields[i];
 
-		if (field->kind == EA_TO_ONE &&
-			ea_catalog_target(field, 0)->of_application &&
-			ea_catalog_strays(field, ea_catalog_target(field, 0)))
-			count_strayed(plan, table, field);
+		for (int m = 0; ea_catalog_has_column(field) && m < field->nmembers;
+			 m++)
+		{
+			if (ea_catalog_strays(field, ea_catalog_target(field, m)) &&
+				is_crossed(table, &field->members[m]))
+				count_strayed(plan, table, field, m);
+		}
 	}
 }
 

@@ -95,23 +95,57 @@ telling_column(EaEntity *entity)
 		leading_field(entity)->members[0].column;
 }
 
-/* A unique index that keys may refer to has the column. */
-static bool
-is_of_key(Relation rel, const char *column)
+/* The number of a column by its name, which is quoted; or 0 */
+static AttrNumber
+number_of(Relation rel, const char *column)
 {
-	Bitmapset  *keys = RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY);
 	TupleDesc	desc = RelationGetDescr(rel);
 
 	for (int i = 0; i < desc->natts; i++)
 	{
 		Form_pg_attribute att = TupleDescAttr(desc, i);
-		int			number = att->attnum - FirstLowInvalidHeapAttributeNumber;
 
-		if (!att->attisdropped && bms_is_member(number, keys) &&
+		if (!att->attisdropped &&
 			strcmp(quote_identifier(NameStr(att->attname)), column) == 0)
-			return true;
+			return att->attnum;
 	}
-	return false;
+	return InvalidAttrNumber;
+}
+
+/* Others wait for it as for any table that a statement names. */
+static Relation
+open_table(EaEntity *entity, LOCKMODE mode)
+{
+	ea_table_lock(ea_table_find(entity->table), mode);
+	return table_open(ea_table_find(entity->table), NoLock);
+}
+
+bool
+ea_row_tenant_is_crossed(EaEntity *entity, const char *column)
+{
+	Relation	rel = open_table(entity, AccessShareLock);
+	AttrNumber	number = number_of(rel, column);
+	bool		crossed = false;
+	ListCell   *lc;
+
+	foreach(lc, RelationGetFKeyList(rel))
+	{
+		const ForeignKeyCacheInfo *key = lfirst(lc);
+
+		crossed |= key->nkeys == 1 && key->conkey[0] == number;
+	}
+	table_close(rel, NoLock);
+	return crossed;
+}
+
+/* A unique index that keys may refer to has the column. */
+static bool
+is_of_key(Relation rel, const char *column)
+{
+	return bms_is_member(number_of(rel, column) -
+						 FirstLowInvalidHeapAttributeNumber,
+						 RelationGetIndexAttrBitmap(rel,
+													INDEX_ATTR_BITMAP_KEY));
 }
 
 /*
@@ -127,8 +161,7 @@ ea_row_tenant_lock(EaEntity *entity)
 
 	if (column == NULL)
 		return "KEY SHARE";
-	ea_table_lock(ea_table_find(entity->table), RowShareLock);
-	rel = table_open(ea_table_find(entity->table), NoLock);
+	rel = open_table(entity, RowShareLock);
 	is_key = is_of_key(rel, column);
 	table_close(rel, NoLock);
 	return is_key ? "KEY SHARE" : "SHARE";
@@ -283,7 +316,9 @@ ea_row_tenant_hold_way(EaSqlBuf *b)
 void
 ea_row_tenant_stand_in(EaEntity *stand_in)
 {
-	if (stand_in->row_tenant.column != NULL)
+	const char *column = stand_in->row_tenant.column;
+
+	if (column != NULL && strcmp(column, stand_in->id_column) != 0)
 		return;
 	memset(&stand_in->row_tenant, 0, sizeof(EaRowTenant));
 	stand_in->row_tenant.column = ITS_TENANT;

@@ -54,6 +54,12 @@ extern void ea_row_tenant_hold(EaSqlBuf *b, const char *lock, int alias);
 extern void ea_row_tenant_hold_way(EaSqlBuf *b);
 
 /*
+ * A foreign key of this column alone, without the tenant, leads from the
+ * entity's table: rows of other tenants may refer to the same one.
+ */
+extern bool ea_row_tenant_is_crossed(EaEntity *entity, const char *column);
+
+/*
  * "SHARE", or "KEY SHARE" where that is enough: the lock by which a row stays
  * its tenant's.
  */

@@ -369,8 +369,8 @@ release_reference(EaRequest *req, EaField *field, const char *column,
 	EaEntity   *child = field->entity;
 	Which		which = doomed->hard ? ALL : VISIBLE;
 
-	if (doomed->hard && doomed->entity->of_application &&
-		ea_catalog_strays(field, doomed->entity))
+	if (doomed->hard && ea_catalog_strays(field, doomed->entity) &&
+		ea_row_tenant_is_crossed(child, column))
 		restrict_strayed(req, child, column, doomed);
 	switch (field->on_delete)
 	{

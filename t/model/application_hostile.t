@@ -519,7 +519,7 @@ attack 'refused to apply' => sub {
 	refused_to_apply('nobody', qr/there is no role "nobody"/, service(role => 'nobody'));
 	refused_to_apply('the service', qr/"$_" cannot be used: it has the rights of/, service(role => $_)) for qw(entityapi_owner entityapi_shim entityapi_client entityapi_reader deployer);
 	refused_to_apply("a name of no role: $_", qr/role/, service(role => $_)) for 'public', 'none', 'current_user', 'session_user', '', 'x' x 70, 'a"b';
-	refused_to_apply('POOL', qr/SINGLE only/, service => [ Service => service => { tenancy => 'POOL', existing => { role => 'shop_app' } } ]);
+	refused_to_apply('POOL', qr/say whose its rows are/, service => [ Service => service => { tenancy => 'POOL', existing => { role => 'shop_app' } } ]);
 	refused_to_apply('a cluster', qr/distribution: none only|distribution/, service => [ Service => service => { tenancy => 'SINGLE', distribution => 'citus', existing => { role => 'shop_app' } } ]);
 	for my $name (qw(entityapi.x EntityAPI.direct_reads search_path log_statement auto_explain.log_min_duration role session_authorization statement_timeout plpgsql.check_asserts pg_stat_statements.track
 		timezone_abbreviations app .x x. app..x 1app.x), 'app.x y', "app.x;y", 'a' x 64 . '.x')

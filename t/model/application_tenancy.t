@@ -59,6 +59,10 @@ create index on saas.invoice (account_id);
 create index on saas.project (lead_id);
 create index on saas.step (task_id);
 create index on saas.task (project_id);
+create table saas.line (id uuid primary key default gen_random_uuid(), organization_id uuid not null, invoice_no varchar(20) not null, text text,
+	foreign key (organization_id, invoice_no) references saas.invoice (organization_id, no) on delete cascade);
+create table saas.draft (id uuid primary key default gen_random_uuid(), organization_id uuid, removed timestamptz);
+create index on saas.draft (removed) where removed is not null;
 create table saas.setting (id uuid primary key default gen_random_uuid(), name text unique);
 create table saas.country (id uuid primary key default gen_random_uuid(), name text);
 create view saas.load as select account_id, count(*)::integer as n from saas.project group by 1;
@@ -85,17 +89,19 @@ my %rights = (permissions => { Editor => \@all, Reader => ['read'] });
 my %name = (name => { type => 'text' });
 my %required = (required => $true, onDelete => 'cascade');
 my %spec = (
-	Organization => { table => 'saas.organization', tenant => { column => 'id' }, fields => { name => { type => 'text', required => $true } }, permissions => { Editor => ['read'] } },
+	Organization => { table => 'saas.organization', tenant => { column => 'id' }, othersWrite => $false, fields => { name => { type => 'text', required => $true } }, permissions => { Editor => [qw(read update history)] } },
 	Account => { table => 'saas.account', tenant => { column => 'organization_id' }, global => ['account_email'],
 		fields => { email => { type => 'string', maxLength => 80, unique => $true }, name => { type => 'text', required => $true }, score => { type => 'integer', required => $true },
 			chief => ref_to('Account', onDelete => 'setNull'), minions => many('Account', 'chief'), projects => many('Project', 'account'), led => many('Project', 'lead'), invoices => many('Invoice', 'account'),
 			memos => many('Memo', 'account') }, %rights },
 	Project => { table => 'saas.project', key => 'id', tenant => { by => 'account' },
 		fields => { title => { type => 'text', required => $true }, account => ref_to('Account', %required), lead => ref_to('Account', onDelete => 'setNull'), tasks => many('Task', 'project') }, policies => { Scored => ['read'] }, %rights },
-	Task => { table => 'saas.task', key => 'id', tenant => { by => 'project' }, fields => { %name, project => ref_to('Project', %required), steps => many('Step', 'task') }, %rights },
+	Task => { table => 'saas.task', key => 'id', tenant => { by => 'project' }, othersWrite => $false, fields => { %name, project => ref_to('Project', %required), steps => many('Step', 'task') }, %rights },
 	Step => { table => 'saas.step', tenant => { by => 'task' }, fields => { %name, task => ref_to('Task', %required), entries => many('Entry', 'step') }, %rights },
 	Entry => { table => 'saas.entry', plural => 'entries', tenant => { by => 'step' }, fields => { %name, step => ref_to('Step', %required) }, %rights },
-	Invoice => { table => 'saas.invoice', key => 'no', tenant => { column => 'organization_id' }, fields => { total => { type => 'integer' }, account => ref_to('Account') }, %rights },
+	Invoice => { table => 'saas.invoice', key => 'no', tenant => { column => 'organization_id' }, fields => { total => { type => 'integer' }, account => ref_to('Account'), lines => many('Line', 'invoice') }, %rights },
+	Line => { table => 'saas.line', tenant => { column => 'organization_id' }, columns => { invoice => 'invoice_no' }, fields => { text => { type => 'text' }, invoice => ref_to('Invoice', %required) }, %rights },
+	Draft => { table => 'saas.draft', tenant => { column => 'organization_id' }, columns => { deletedAt => 'removed' }, softDelete => $true, purgeAfterDays => 1, fields => {}, %rights },
 	Setting => { table => 'saas.setting', tenant => { is => $tenant{north} }, fields => { name => { type => 'text', unique => $true } }, %rights },
 	Country => { table => 'saas.country', tenantScoped => $false, fields => {%name}, permissions => { Editor => ['read'] } },
 	Load => { table => 'saas.load', key => 'account_id', plural => 'loads', tenant => { by => 'account' }, columns => { account => 'account_id' },
@@ -203,7 +209,8 @@ subtest 'what is hidden is absent' => sub {
 			my @asked = ([ GET => '' ], [ GET => '?include=' . join ',', @relations ], (map { [ GET => "/$_" ], [ GET => "/relationships/$_" ] } @relations),
 				grep { $writable } [ GET => '/history' ], [ GET => '?asOf=2026-01-01T00:00:00Z' ]);
 
-			push @asked, [ DELETE => '' ], [ PATCH => '', { type => $type, attributes => {} } ], (map { [ PATCH => "/relationships/$_", $spec{$entity}{fields}{$_}{mappedBy} ? [] : is_of($south->{ $spec{$entity}{fields}{$_}{target} }) ] } @relations) if $writable;
+			push @asked, [ DELETE => '' ] if grep { $_ eq 'delete' } @{ $spec{$entity}{permissions}{Editor} };
+			push @asked, [ PATCH => '', { type => $type, attributes => {} } ], (map { [ PATCH => "/relationships/$_", $spec{$entity}{fields}{$_}{mappedBy} ? [] : is_of($south->{ $spec{$entity}{fields}{$_}{target} }) ] } @relations) if $writable;
 			for my $case (@asked)
 			{
 				my ($method, $tail, $data) = @$case;
@@ -217,6 +224,33 @@ subtest 'what is hidden is absent' => sub {
 	}
 	is($cluster->psql("select count(*) from saas.account where organization_id = '$tenant{north}'"), 1, 'nothing has gone');
 	is($user{south}->call(GET => '/invoices/17')->{json}{data}{relationships}{account}{data}{id}, $south->{Account}{id}, 'equal ids are told apart');
+};
+
+# nor do the statements tell, in a session that has seen such a request before
+subtest 'and costs as much' => sub {
+	my $cost = sub {
+		my ($method, $path, $document) = @_;
+		my %headers = (authorization => "Bearer $user{south}{token}{accessToken}", $document ? ('content-type' => 'application/vnd.api+json') : ());
+		my $body = $document ? "convert_to('" . $encoder->encode($document) . "', 'UTF8')" : 'null';
+		my $ask = sprintf "select status from entityapi.handle('%s', '/api/v1%s', '%s'::jsonb, %s, null);\n", $method, $path, $encoder->encode(\%headers), $body;
+
+		return join ' ', $cluster->psql("$ask select entityapi.statement_count() is null;\n$ask select 'cost ' || entityapi.statement_count();") =~ /^(\d\d\d|cost \d+)$/mg;
+	};
+
+	for my $entity (qw(Account Project Entry Setting Load))
+	{
+		my $none = $entity eq 'Project' ? '9999999' : $absent;
+
+		for my $case ([ GET => '' ], [ GET => '?include=' . join ',', sort grep { $spec{$entity}{fields}{$_}{type} eq 'ref' } keys %{ $spec{$entity}{fields} } ], [ PATCH => '', 1 ], [ DELETE => '' ])
+		{
+			my ($method, $tail, $writes) = @$case;
+
+			next if $tail eq '?include=' || ($method ne 'GET' && $entity eq 'Load');
+			my ($hidden, $missing) = map { $cost->($method, "/$types{$entity}/$_$tail", $writes ? { data => { type => $types{$entity}, id => $_, attributes => {} } } : undef) } $row{north}{$entity}{id}, $none;
+			like($hidden, qr/^404 404 cost \d+$/, "$method $entity$tail");
+			is($hidden, $missing, 'as many statements');
+		}
+	}
 };
 
 subtest 'writes refer to nothing of others' => sub {
@@ -292,6 +326,82 @@ subtest 'uniques' => sub {
 	is($user{south}->call(DELETE => '/invoices/18')->{status}, 204, 'until it goes');
 };
 
+# Past states stand in the place of rows, and are of the tenant that has their records
+subtest 'what was' => sub {
+	my $now = sub { return $cluster->psql(q{select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')}) };
+	my $task = made(south => 'tasks', { name => 'first' }, project => $row{south}{Project});
+	my $first = $now->();
+
+	for my $one ([ tasks => $task->{id}, 'first' ], [ organizations => $tenant{south}, 'south' ])
+	{
+		my ($type, $id, $name) = @$one;
+
+		is($user{south}->call(PATCH => "/$type/$id", data => data_of($type, $id, { name => 'second' }))->{status}, 200, "$type: changed");
+		if ($type eq 'organizations')
+		{
+			my $second = $now->();
+
+			$user{south}->good(200, PATCH => "/$type/$id", data => data_of($type, $id, { name => $name }));
+			is($user{south}->good(200, GET => "/$type/$id?asOf=$second")->{json}{data}{attributes}{name}, 'second', 'as it was');
+			is($user{north}->call(GET => "/$type/$id?asOf=$second")->{status}, 404, 'for nobody else');
+			next;
+		}
+		is($user{south}->good(200, GET => "/$type/$id?asOf=$first")->{json}{data}{attributes}{name}, $name, 'as it was');
+		is($user{south}->call(DELETE => "/$type/$id")->{status}, 204, 'deleted');
+		is($user{south}->good(200, GET => "/$type/$id?asOf=$first")->{json}{data}{attributes}{name}, $name, 'and still as it was');
+		is(scalar @{ $user{south}->good(200, GET => "/$type/$id/history")->{json}{data} }, 3, 'with its history');
+		ok(alike((map { $user{north}->call(GET => "/$type/$_?asOf=$first") } $id, '9999999'), $id, '9999999'), 'for nobody else');
+		ok(alike((map { $user{north}->call(GET => "/$type/$_/history") } $id, '9999999'), $id, '9999999'), 'nor that');
+	}
+};
+
+# What roles read before and after is counted for each tenant by itself
+subtest 'rights that change' => sub {
+	declared(Entity => $_ => { %{ $spec{$_} }, permissions => { Editor => [qw(create update delete history)], Reader => ['read'] } }) for 'Account', 'Task';
+	my $told = $cluster->try_apply($folder, '--dry-run', '--rights');
+	is("$told->{status}$told->{err}", '0', 'told');
+	my @lines = $told->{out} =~ /^(?:-- )?Editor +(?:Account|Task) .*$/mg;
+	like("@lines", qr/Account +2 .*Task +2 /, 'by the rows of each tenant') or diag $told->{out};
+};
+
+# Equal ids of two tenants are two rows to what refers to them
+subtest 'keys with the tenant' => sub {
+	my %line = map { $_ => made($_, lines => { text => "of $_" }, invoice => { type => 'invoices', id => '17' }) } qw(north south);
+
+	for my $who (qw(north south))
+	{
+		is(join(' ', map { $_->{id} } @{ $user{$who}->good(200, GET => '/invoices/17/relationships/lines')->{json}{data} }), $line{$who}{id}, "$who has its own");
+		is($user{$who}->good(200, GET => "/lines/$line{$who}{id}?include=invoice")->{json}{included}[0]{attributes}{total}, 5, 'and its other side');
+	}
+	is(try_apply()->{err}, '', 'no link is another tenant\'s');
+	is($user{south}->call(DELETE => '/invoices/17')->{status}, 204, 'one goes');
+	is($cluster->psql('select organization_id from saas.line'), $tenant{north}, 'with its own');
+	is($cluster->psql("select count(*) from entityapi.audit where action = 'ENTITY_DELETE' and tenant_id = '$tenant{south}' and target_type = 'lines' and outcome = 'SUCCESS'"), 1, 'which is recorded');
+};
+
+subtest 'operations one behind the other' => sub {
+	my $add = sub { my ($type, $lid, $attributes, %to) = @_;
+		return { op => 'add', data => { type => $type, lid => $lid, attributes => $attributes, %to ? (relationships => { map { $_ => { data => $to{$_} } } keys %to }) : () } } };
+	my @chain = ($add->(accounts => a => { name => 'new', score => 1 }), $add->(projects => p => { title => 'new' }, account => { type => 'accounts', lid => 'a' }, lead => $row{south}{Account}),
+		$add->(tasks => t => { name => 'new' }, project => { type => 'projects', lid => 'p' }), $add->(tasks => u => { name => 'newer' }, project => $row{south}{Project}));
+	my $batch = sub { return $user{south}->call(POST => '/operations', headers => { 'Content-Type' => $atomic }, body => $encoder->encode({ 'atomic:operations' => \@_ })) };
+	my $done = $batch->(@chain);
+
+	is($done->{status}, 200, 'done') or diag explain $done->{json};
+	is($user{south}->good(200, GET => '/tasks?filter=project.account.name==new')->{json}{data}[0]{attributes}{name}, 'new', 'of the tenant');
+	my $refused = $batch->(@chain, $add->(tasks => v => { name => 'newest' }, project => $row{north}{Project}));
+	is("$refused->{status} $refused->{json}{errors}[0]{source}{pointer}", '404 /atomic:operations/4/data/relationships/project/data', 'not into another');
+	is(ids($user{south}->good(200, GET => '/tasks?filter=name==newer')) =~ tr/ //, 0, 'and nothing of it');
+};
+
+subtest 'what was deleted long ago' => sub {
+	$cluster->psql("insert into saas.draft (organization_id, removed) values ('$tenant{south}', now() - interval '3 days'), ('$tenant{south}', now()), (null, now() - interval '3 days'), ('$absent', now() - interval '3 days')");
+	1 while $cluster->psql('select entityapi.sweep()');
+	is($cluster->psql('select count(*) || $$ $$ || count(*) filter (where removed < now() - interval $$1 day$$) from saas.draft'), '3 2', 'goes where there is a tenant');
+	is($cluster->psql("select count(*) from entityapi.audit where action = 'ENTITY_PURGE' and tenant_id = '$tenant{south}'"), 1, 'and is recorded');
+	unlike(EntityApi::Test::slurp($cluster->log), qr/cannot purge/, 'others are left alone');
+};
+
 # What introspect writes of these tables is what apply takes
 subtest 'introspect' => sub {
 	my $run = EntityApi::Test::run([ EntityApi::Test::private_program('entityapi-shim'), 'introspect', '--database', $cluster->conninfo, '--schema', 'saas', '--role', 'saas_web', '--tenant', 'organization_id', "$folder/found" ]);
@@ -300,7 +410,7 @@ subtest 'introspect' => sub {
 	like($text{service}, qr/tenancy: POOL\n  existing: \{role: saas_web/, 'of tenants');
 	my %says = map { my $name = $_; $name => join ' ', $text{$name} =~ /^  ((?:tenant|tenantScoped|global): .*)$/mg } grep { !/^(?:service|roles)$/ } keys %text;
 	is_deeply(\%says, { Account => 'tenant: {column: organization_id} global: [account_email]', Invoice => 'tenant: {column: organization_id}', Project => 'tenant: {by: account}', Task => 'tenant: {by: project}',
-		Step => 'tenant: {by: task}', Entry => 'tenant: {by: step}', Organization => 'tenantScoped: false', Setting => 'tenantScoped: false', Country => 'tenantScoped: false' }, 'whose the rows are');
+		Step => 'tenant: {by: task}', Line => 'tenant: {column: organization_id}', Draft => 'tenant: {column: organization_id}', Entry => 'tenant: {by: step}', Organization => 'tenantScoped: false', Setting => 'tenantScoped: false', Country => 'tenantScoped: false' }, 'whose the rows are');
 	my $taken = $cluster->try_apply("$folder/found", '--dry-run', '--allow-data-loss', 'Memo', '--allow-data-loss', 'Roles/Editor');
 	is("$taken->{status}$taken->{err}", '0', 'taken') or diag $taken->{out};
 };
