@@ -318,7 +318,8 @@ ea_row_tenant_stand_in(EaEntity *stand_in)
 {
 	const char *column = stand_in->row_tenant.column;
 
-	if (column != NULL && strcmp(column, stand_in->id_column) != 0)
+	if (!stand_in->tenant_scoped ||
+		(column != NULL && strcmp(column, stand_in->id_column) != 0))
 		return;
 	memset(&stand_in->row_tenant, 0, sizeof(EaRowTenant));
 	stand_in->row_tenant.column = ITS_TENANT;
