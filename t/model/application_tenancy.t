@@ -66,6 +66,12 @@ create index on saas.draft (removed) where removed is not null;
 create table saas.setting (id uuid primary key default gen_random_uuid(), name text unique);
 create table saas.country (id uuid primary key default gen_random_uuid(), name text);
 create view saas.load as select account_id, count(*)::integer as n from saas.project group by 1;
+do $$ declare r record; begin
+	for r in select f.conrelid::regclass as t, a.attname as c from pg_constraint f join pg_attribute a on a.attrelid = f.conrelid and a.attnum = f.conkey[cardinality(f.conkey)]
+		where f.contype = 'f' and f.connamespace = 'saas'::regnamespace loop
+		execute format('create index on %s (%I)', r.t, r.c);
+	end loop;
+end $$;
 grant select, insert, update, delete on all tables in schema saas to saas_web;
 grant usage on all sequences in schema saas to saas_web;
 reset role;

@@ -36,6 +36,12 @@ create table saas.coded (code text primary key, organization_id uuid);
 create table saas.badge (account_id uuid primary key references saas.account, no integer);
 create table saas.organization (id uuid primary key, name text);
 create table saas.mine (id uuid primary key default gen_random_uuid(), name text unique);
+do $$ declare r record; begin
+	for r in select f.conrelid::regclass as t, a.attname as c from pg_constraint f join pg_attribute a on a.attrelid = f.conrelid and a.attnum = f.conkey[cardinality(f.conkey)]
+		where f.contype = 'f' and f.connamespace = 'saas'::regnamespace loop
+		execute format('create index on %s (%I)', r.t, r.c);
+	end loop;
+end $$;
 SQL
 
 my %rights = (permissions => { Editor => [qw(create read update delete)] });
