@@ -34,9 +34,12 @@
 #include "ddl/plan.h"
 #include "ddl/reader_policies.h"
 #include "ddl/run.h"
+#include "ddl/tenants_check.h"
 #include "ddl/through_check.h"
 #include "ddl/unassign.h"
 #include "engine/exec.h"
+#include "identity/username.h"
+#include "management/tenant_rows.h"
 #include "manifest/check.h"
 #include "manifest/compile.h"
 #include "manifest/documents.h"
@@ -45,6 +48,8 @@
 #include "manifest/manifest.h"
 #include "manifest/rights_changes.h"
 #include "model/acting_keys.h"
+#include "model/application.h"
+#include "model/tenant_table.h"
 #include "openapi/openapi.h"
 #include "trust/owner.h"
 #include "trust/pin.h"
@@ -400,6 +405,28 @@ move_own_ahead(FunctionCallInfo fcinfo, bool repair)
 	SPI_finish();
 }
 
+/* Tenants that are rows of an application follow them from now on. */
+static void
+look_at_tenants(EaApplyPlan *plan)
+{
+	EaCatalog  *from = plan->from.catalog;
+	EaRequest  *req;
+	bool		more;
+
+	if (from != NULL && ea_application_has_tenants(from) &&
+		!ea_application_has_tenants(plan->to.catalog))
+		ea_tenant_rows_leave();
+	if (!ea_application_has_tenants(plan->to.catalog))
+		return;
+	req = palloc0(sizeof(EaRequest));
+	req->mcxt = CurrentMemoryContext;
+	req->now = ea_request_clock();
+	req->catalog = plan->to.catalog;
+	req->catalog->application->role_oid = plan->change.application_role;
+	req->catalog->application->owner = plan->change.application_owner;
+	(void) ea_tenant_rows_look(req, 0, true, &more);
+}
+
 static void
 change_declarations(FunctionCallInfo fcinfo, bool repair)
 {
@@ -418,7 +445,10 @@ change_declarations(FunctionCallInfo fcinfo, bool repair)
 	if (!dry_run && (plan.change.changed || statements != NIL))
 		store_revision(&plan, statements);
 	if (!dry_run)
+	{
 		ea_openapi_store();
+		look_at_tenants(&plan);
+	}
 
 	if (plan.change.unplanned)
 		statements = add_comment(statements, DECLARED, UNPLANNED);
@@ -511,6 +541,39 @@ put_notices(ReturnSetInfo *rsinfo, const EaDdlState *state)
 	}
 }
 
+/* Of the table whose rows are the tenants. */
+static void
+put_tenants(ReturnSetInfo *rsinfo, EaCatalog *catalog)
+{
+	EaRequest  *req = palloc0(sizeof(EaRequest));
+	List	   *faults = ea_ddl_tenants_differences(catalog);
+	char	   *notice;
+	ListCell   *lc;
+
+	foreach(lc, faults)
+	{
+		const EaTenantFault *fault = lfirst(lc);
+
+		put_difference(rsinfo, DIFFERENT, NULL, NULL,
+					   psprintf("no tenant follows its row of %s: %s",
+								ea_tenant_table_qualified(
+									catalog->application->tenants),
+								fault->message),
+					   fault->hint != NULL ? fault->hint :
+					   "mend it, or apply the manifests again");
+	}
+	if (!ea_application_has_tenants(catalog) || faults != NIL)
+		return;
+	req->mcxt = CurrentMemoryContext;
+	req->catalog = catalog;
+	notice = ea_tenant_rows_notice(req);
+	if (notice != NULL)
+		put_difference(rsinfo, "notice", NULL, NULL, notice,
+					   psprintf("a name has 1 to %d characters, without "
+								"control or invisible ones",
+								EA_USERNAME_MAX));
+}
+
 /*
  * list_differences(): where the tables are not what is declared, and foreign
  * keys of others that no declaration knows; no change of declarations waits
@@ -558,6 +621,7 @@ EA_CONFINED_FUNCTION(ea_sql_list_differences)
 					   difference->message, difference->hint);
 	}
 	put_notices(rsinfo, state);
+	put_tenants(rsinfo, catalog);
 	SPI_finish();
 	return (Datum) 0;
 }

@@ -477,6 +477,15 @@ ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
 	write_by_role(action, tenant, target_type, target_id, detail, NULL);
 }
 
+void
+ea_audit_changes_by_role(const char *action, const pg_uuid_t *tenant,
+						 const char *target_type, const char *target_id,
+						 const char *detail, EaAuditRecord *changes)
+{
+	write_by_role(action, tenant, target_type, target_id, detail,
+				  changes->changes);
+}
+
 /* The log of 1.0 and 1.1, which has fewer columns. */
 static bool
 is_log_of_before(void)

@@ -170,6 +170,17 @@ extern void ea_audit_by_role(const char *action, const pg_uuid_t *tenant,
 							 const char *detail);
 
 /*
+ * The same of an act that changed something: the changes, or none, become the
+ * record's.
+ */
+extern void ea_audit_changes_by_role(const char *action,
+									 const pg_uuid_t *tenant,
+									 const char *target_type,
+									 const char *target_id,
+									 const char *detail,
+									 EaAuditRecord *changes);
+
+/*
  * The same of an act that changed one member, text.  It may be done before an
  * update of the extension, when the log is still that of an older version.
  */

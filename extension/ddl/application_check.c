@@ -24,6 +24,7 @@
 #include "ddl/crossings.h"
 #include "ddl/drift.h"
 #include "ddl/rows.h"
+#include "ddl/tenants_check.h"
 #include "manifest/faults.h"
 #include "model/acting_keys.h"
 #include "model/application.h"
@@ -109,7 +110,7 @@ check_settings(EaManifest *m)
 
 /* The first owner that is no superuser; the others are faults then. */
 static Oid
-find_owner(const EaDdlState *state)
+find_owner(const EaManifest *m, const EaDdlState *state)
 {
 	ListCell   *lc;
 
@@ -124,7 +125,7 @@ find_owner(const EaDdlState *state)
 		if (OidIsValid(owner) && !superuser_arg(owner))
 			return owner;
 	}
-	return InvalidOid;
+	return ea_ddl_tenants_owner(m);
 }
 
 void
@@ -133,8 +134,9 @@ ea_ddl_find_application(EaDdlPlan *plan)
 	if (plan->m->service.application_role == NULL)
 		return;
 	plan->application_role = find_role(plan->m);
-	plan->application_owner = find_owner(plan->to);
+	plan->application_owner = find_owner(plan->m, plan->to);
 	check_settings(plan->m);
+	ea_ddl_check_tenants(plan);
 }
 
 /* -------- its rights -------- */

@@ -18,7 +18,8 @@ typedef enum EaTurn
 	EA_TURN_STEPS,
 	EA_TURN_SWEEP,
 	EA_TURN_DECLARING,			/* of a cluster's nodes, each its own */
-	EA_TURN_EVERYWHERE			/* ea_turn_everywhere() */
+	EA_TURN_EVERYWHERE,			/* ea_turn_everywhere() */
+	EA_TURN_TENANTS
 } EaTurn;
 
 #endif							/* EA_TURN_CLASS_H */

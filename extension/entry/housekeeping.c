@@ -22,6 +22,8 @@
 #include "identity/sweep.h"
 #include "management/erase_tenants.h"
 #include "management/purge_deleted.h"
+#include "management/tenant_rows.h"
+#include "model/application.h"
 #include "model/catalog.h"
 #include "trust/application_role.h"
 #include "trust/owner.h"
@@ -35,6 +37,25 @@
 /* The result of the step under way; there is never more than one. */
 static int64 deleted;
 static bool more;
+
+/* A session that has much to delete looks at tenants as often, in seconds. */
+#define LOOK_AFTER 10
+
+/* Tenants that are rows of an application: at the end of a sweep. */
+static void
+look_at_tenants(EaRequest *req)
+{
+	static TimestampTz looked = 0;
+	TimestampTz now = GetCurrentTimestamp();
+	bool		goes_on;
+
+	if (!ea_application_has_tenants(req->catalog) ||
+		(more && !TimestampDifferenceExceeds(looked, now, LOOK_AFTER * 1000)))
+		return;
+	looked = now;
+	ea_tenant_rows_look(req, STEP, false, &goes_on);
+	more = more || goes_on;
+}
 
 static void
 serve_step(EaRequest *req, const char *method)
@@ -54,8 +75,9 @@ serve_step(EaRequest *req, const char *method)
 			deleted = ea_erase_step(req, false, &more);
 			deleted += ea_purge_step(req, &more);
 			deleted += ea_sweep_run(req->now, STEP);
-			ea_links_settle(req);
 			more = more || deleted >= STEP;
+			look_at_tenants(req);
+			ea_links_settle(req);
 		}
 	}
 	req->status = 200;
@@ -142,6 +164,7 @@ sweep_rows(int max_rows)
 			n += ea_purge_step(req, &again);
 			n += n == 0 && again;
 			n += ea_sweep_run(req->now, max_rows);
+			n += ea_tenant_rows_look(req, max_rows, false, &again);
 			ea_links_settle(req);
 		}
 	}

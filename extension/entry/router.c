@@ -9,6 +9,7 @@
 #include "base/guc.h"
 #include "entry/router.h"
 #include "entry/routes.h"
+#include "model/application.h"
 #include "model/catalog.h"
 #include "request/errors.h"
 #include "request/query_string.h"
@@ -248,6 +249,9 @@ ea_router_match(EaRequest *req, EaMethod method)
 			!matches_pattern(route->pattern, &path, args, &nargs))
 			continue;
 		if ((route->flags & EA_ROUTE_POOL) && req->catalog->single)
+			continue;
+		if ((route->flags & EA_ROUTE_OWN_TENANTS) &&
+			ea_application_has_tenants(req->catalog))
 			continue;
 		if ((route->flags & EA_ROUTE_OPENAPI) && !ea_guc_openapi)
 			continue;

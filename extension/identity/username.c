@@ -166,6 +166,27 @@ ea_username_clean(const char *name, int len)
 }
 
 char *
+ea_username_shown(const char *text, int len, int most)
+{
+	pg_wchar   *chars = normalize_name(text, pg_encoding_mbcliplen(PG_UTF8,
+																   text, len,
+																   MAX_BYTES));
+	int			n;
+
+	for (n = 0; chars[n] != 0; n++)
+	{
+		if (!in_ranges(chars[n], username_chars, lengthof(username_chars)))
+			chars[n] = ' ';
+	}
+	while (in_ranges(*chars, spaces, lengthof(spaces)))
+		chars++, n--;
+	n = Min(n, most);
+	while (n > 0 && in_ranges(chars[n - 1], spaces, lengthof(spaces)))
+		n--;
+	return n == 0 ? NULL : to_utf8(chars, n);
+}
+
+char *
 ea_username_nfc(const char *text, int len)
 {
 	pg_wchar   *chars = normalize_name(text, len);

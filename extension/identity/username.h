@@ -27,6 +27,12 @@ extern char *ea_username_given(const text *name);
  */
 extern char *ea_username_typed(const char *name, int len);
 
+/*
+ * So much of a text of others as can be a name of at most so many characters:
+ * those that cannot be seen are spaces.  NULL: nothing of it can.
+ */
+extern char *ea_username_shown(const char *text, int len, int most);
+
 /* NFC alone.  The time grows with the square of what stands together. */
 extern char *ea_username_nfc(const char *text, int len);
 

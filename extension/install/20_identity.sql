@@ -8,6 +8,9 @@
 -- deleted_by, the transaction that deleted it, had ended may still add to
 -- them; when none of their statements goes on, that is the transaction before
 -- which theirs began, and becomes NULL when there is none any more.
+--
+-- row_there is of tenants that are rows of an application: true while there is
+-- the row, false where the tenant is suspended because it went.
 CREATE TABLE entityapi.tenant (
 	id uuid PRIMARY KEY,
 	name text NOT NULL UNIQUE,
@@ -17,6 +20,7 @@ CREATE TABLE entityapi.tenant (
 	created_at timestamptz NOT NULL,
 	deleted_at timestamptz,
 	deleted_by xid8,
+	row_there boolean,
 	CHECK ((status = 'DELETED') = (deleted_at IS NOT NULL))
 );
 

@@ -618,6 +618,20 @@ compare_keys(const ListCell *a, const ListCell *b)
 				  ((const EaJson *) lfirst(b))->key);
 }
 
+static void
+write_tenants(StringInfo buf, const EaDeclTenants *rows)
+{
+	if (rows->table == NULL)
+		return;
+	ea_jsonwrite_key(buf, "tenants");
+	appendStringInfoChar(buf, '{');
+	write_string(buf, "schema", rows->schema);
+	write_string(buf, "table", rows->table);
+	write_string(buf, "id", rows->id_column);
+	write_string(buf, "name", rows->name_column);
+	appendStringInfoChar(buf, '}');
+}
+
 /* The settings are strings, as was checked. */
 static void
 write_application(StringInfo buf, const EaDeclService *service)
@@ -633,6 +647,7 @@ write_application(StringInfo buf, const EaDeclService *service)
 		ea_jsonwrite_key(buf, "settings");
 		write_sorted(buf, service->settings);
 	}
+	write_tenants(buf, &service->tenant_rows);
 	appendStringInfoChar(buf, '}');
 }
 

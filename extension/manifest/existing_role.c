@@ -21,6 +21,7 @@ static const EaKey existing_keys[] =
 	offsetof(EaDeclService, application_role)},
 	{"searchPath", EA_KEY_NAMES, 0, offsetof(EaDeclService, search_path)},
 	{"settings", EA_KEY_OBJECT, 0, offsetof(EaDeclService, settings)},
+	{"tenants", EA_KEY_OBJECT, 0, offsetof(EaDeclService, tenants)},
 };
 
 /* -------- settings -------- */

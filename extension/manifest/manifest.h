@@ -230,6 +230,16 @@ typedef struct EaDeclHook
 	char	   *description;
 } EaDeclHook;
 
+/* The table whose rows are the tenants, by "tenants" of "existing". */
+typedef struct EaDeclTenants
+{
+	char	   *name;			/* schema.name, as it was written */
+	char	   *schema;
+	char	   *table;			/* NULL: there is none, or a fault */
+	char	   *id_column;
+	char	   *name_column;
+} EaDeclTenants;
+
 /* Of all Roles, SecurityAttributes, Versions and Service documents. */
 typedef struct EaDeclService
 {
@@ -244,6 +254,8 @@ typedef struct EaDeclService
 	char	   *application_role;	/* of "existing", or NULL */
 	List	   *search_path;	/* of char *, schemas; NIL: the role's own */
 	const EaJson *settings;		/* by name; NULL: the role's own */
+	const EaJson *tenants;
+	EaDeclTenants tenant_rows;
 	const EaJson *audit;
 	bool		audit_entities;
 	bool		audit_identity;

@@ -11,6 +11,7 @@
 #include "manifest/keys.h"
 #include "manifest/manifest.h"
 #include "manifest/service.h"
+#include "manifest/tenants_key.h"
 #include "request/errors.h"
 
 #define LONGEST_ROLE 63
@@ -271,6 +272,7 @@ read_service(EaManifest *m, EaDeclDocument *doc)
 		ea_manifest_keys(m, doc->label, "/spec/audit", service->audit,
 						 audit_keys, lengthof(audit_keys), service);
 	ea_manifest_read_application(m, doc);
+	ea_manifest_read_tenants(m, doc);
 
 	bypass = service->tenant_admin_bypass;
 	if (bypass && bypass->kind != EA_JSON_BOOL)

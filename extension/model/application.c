@@ -21,6 +21,7 @@
 #include "base/uuid.h"
 #include "engine/exec.h"
 #include "model/application.h"
+#include "model/tenant_table.h"
 #include "trust/owner.h"
 
 /* Of PostgreSQL, where neither the Service nor the role says another. */
@@ -53,6 +54,21 @@ make_path(const EaJson *schemas)
 	return path.data;
 }
 
+static EaTenantTable *
+load_tenants(const EaJson *json)
+{
+	EaTenantTable *table;
+
+	if (json == NULL)
+		return NULL;
+	table = palloc(sizeof(EaTenantTable));
+	table->schema = pstrdup(ea_jsonread_string(json, "schema"));
+	table->table = pstrdup(ea_jsonread_string(json, "table"));
+	table->id = pstrdup(ea_jsonread_string(json, "id"));
+	table->name = pstrdup(ea_jsonread_string(json, "name"));
+	return table;
+}
+
 void
 ea_application_load(EaCatalog *catalog, const EaJson *json)
 {
@@ -72,6 +88,7 @@ ea_application_load(EaCatalog *catalog, const EaJson *json)
 	for (const EaJson *setting = settings ? settings->first : NULL;
 		 setting; setting = setting->next)
 		add_setting(model, &most, setting->key, pstrdup(setting->text), true);
+	model->tenants = load_tenants(ea_jsonread_get(json, "tenants"));
 	catalog->application = model;
 }
 
@@ -223,6 +240,13 @@ set_all(void *arg, bool path)
 								 PGC_S_SESSION, GUC_ACTION_SAVE, true,
 								 setting->declared ? 0 : DEBUG5, false);
 	}
+}
+
+bool
+ea_application_has_tenants(const EaCatalog *catalog)
+{
+	return catalog->application != NULL &&
+		catalog->application->tenants != NULL;
 }
 
 const EaApplication *

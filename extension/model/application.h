@@ -25,6 +25,7 @@ typedef struct EaApplicationModel
 	Oid			owner;			/* of the tables, beside superusers */
 	int			nsettings;
 	EaApplicationSetting *settings;
+	struct EaTenantTable *tenants;	/* NULL: no table says who they are */
 } EaApplicationModel;
 
 /* Of a Service's definition, into the catalog's memory; json may be NULL. */
@@ -35,6 +36,9 @@ extern void ea_application_load(EaCatalog *catalog, const EaJson *json);
  * settings of its own that the Service says nothing of.
  */
 extern void ea_application_read(EaCatalog *catalog);
+
+/* Its table says who the tenants are, so they are not written here. */
+extern bool ea_application_has_tenants(const EaCatalog *catalog);
 
 /* As its statements are run for a request; never NULL if there is one. */
 extern const EaApplication *ea_application_of(EaRequest *req);

@@ -8,6 +8,7 @@
 
 #include "base/guc.h"
 #include "base/jsonfmt.h"
+#include "model/application.h"
 #include "openapi/entities.h"
 #include "openapi/paths.h"
 #include "openapi/writer.h"
@@ -76,6 +77,9 @@ static bool
 has_route(EaApi *api, const EaRoute *route)
 {
 	if ((route->flags & EA_ROUTE_POOL) && api->catalog->single)
+		return false;
+	if ((route->flags & EA_ROUTE_OWN_TENANTS) &&
+		ea_application_has_tenants(api->catalog))
 		return false;
 	return ea_guc_credential_validator[0] == '\0' ||
 		route->area != EA_AREA_AUTH;
@@ -610,7 +614,7 @@ write_path(EaApi *api, const EaRoute *first, EaEntity *entity, EaField *field)
 
 			if (route->method != methods[m].method ||
 				strcmp(route->pattern, first->pattern) != 0 ||
-				!is_offered(route, entity, field))
+				!has_route(api, route) || !is_offered(route, entity, field))
 				continue;
 			ea_jsonfmt_put(api->out, "%,'%s':", methods[m].name);
 			write_operation(&op);
@@ -625,7 +629,8 @@ is_repeated(EaApi *api, const EaRoute *route)
 {
 	for (const EaRoute *before = api->routes; before < route; before++)
 	{
-		if (strcmp(before->pattern, route->pattern) == 0)
+		if (strcmp(before->pattern, route->pattern) == 0 &&
+			has_route(api, before))
 			return true;
 	}
 	return false;

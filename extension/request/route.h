@@ -58,6 +58,9 @@ typedef void (*EaHandler) (EaRequest *req);
 #define EA_ROUTE_TO_MANY		0x8000	/* not on to-one relationships */
 #define EA_ROUTE_RETRY			0x10000	/* 429 */
 
+/* Not where the tenants are rows of an application. */
+#define EA_ROUTE_OWN_TENANTS	0x20000
+
 /* The place where the audit log finds the id of a request's target. */
 #define EA_TARGET_NOWHERE		0
 #define EA_TARGET_SUBJECT		1	/* the account that the request is of */

@@ -29,6 +29,10 @@ UPDATE entityapi.entity SET applied_at = pg_catalog.clock_timestamp();
 ALTER TABLE entityapi.account
 	ADD COLUMN password_nfc boolean NOT NULL DEFAULT false;
 
+-- Tenants that are rows of an application
+ALTER TABLE entityapi.tenant
+	ADD COLUMN row_there boolean;
+
 -- After the parts
 
 -- Until now the locale of the database said what a name is without case.  The

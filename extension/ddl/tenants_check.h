@@ -1,0 +1,22 @@
+/*
+ * Is the table whose rows are the tenants as it has to be?
+ */
+#ifndef EA_TENANTS_CHECK_H
+#define EA_TENANTS_CHECK_H
+
+#include "ddl/plan.h"
+
+/* The owner of the table, unless a superuser; the plan's tables have none. */
+extern Oid	ea_ddl_tenants_owner(const EaManifest *m);
+
+/* All that it lacks, as faults; after ea_ddl_find_application(). */
+extern void ea_ddl_check_tenants(EaDdlPlan *plan);
+
+/*
+ * What of it (EaTenantFault *) is not so any more; after
+ * ea_ddl_application_differences().  A table that another transaction has
+ * locked is not looked at.
+ */
+extern List *ea_ddl_tenants_differences(const EaCatalog *catalog);
+
+#endif							/* EA_TENANTS_CHECK_H */
