@@ -9,6 +9,7 @@
 #include "ddl/tables.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
+#include "model/host.h"
 #include "request/errors.h"
 
 /* The document that declares an entity, and the field's place in it. */
@@ -60,6 +61,15 @@ ea_ddl_fault(EaDdlPlan *plan, const EaDdlTable *table, const char *field,
 	ea_manifest_fault(plan->m, find_label(plan->m, table->entity),
 					  find_pointer(plan->m, table->entity, field),
 					  message, hint);
+}
+
+void
+ea_ddl_warn(EaDdlPlan *plan, const EaDdlTable *table, const char *field,
+			const char *message, const char *hint)
+{
+	ea_host_warn(psprintf("%s: %s: %s", find_label(plan->m, table->entity),
+						  find_pointer(plan->m, table->entity, field),
+						  message), hint);
 }
 
 void

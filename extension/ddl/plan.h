@@ -101,6 +101,11 @@ extern void ea_ddl_fault(EaDdlPlan *plan, const EaDdlTable *table,
 						 const char *field, const char *message,
 						 const char *hint);
 
+/* A warning at a field of an entity. */
+extern void ea_ddl_warn(EaDdlPlan *plan, const EaDdlTable *table,
+						const char *field, const char *message,
+						const char *hint);
+
 /* A fault at the "table" of an entity that has an existing one. */
 extern void ea_ddl_lacks(EaDdlPlan *plan, const EaDdlTable *table,
 						 const char *message, const char *hint);
