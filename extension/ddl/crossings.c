@@ -10,6 +10,7 @@
 #include "ddl/crossings.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
+#include "model/host.h"
 #include "model/row_tenant.h"
 #include "request/errors.h"
 #include "trust/application_role.h"
@@ -184,11 +185,11 @@ count_strayed(EaDdlPlan *plan, const EaDdlTable *table, EaField *field,
 								  " AND r.one IS DISTINCT FROM r.other");
 
 	if (n > 0)
-		ea_ddl_warn(plan, table, field->name, n == 1 ?
-					"1 row refers to one of another tenant, which is shown as "
-					"null" :
-					psprintf(INT64_FORMAT " rows refer to ones of other "
-							 "tenants, which are shown as null", n), NULL);
+		ea_host_warn(psprintf("%s: " INT64_FORMAT " row%s refer%s by \"%s\" "
+							  "to rows of other tenants: these links are "
+							  "shown as null", table->entity, n,
+							  n == 1 ? "" : "s", n == 1 ? "s" : "",
+							  field->name), NULL);
 }
 
 /* With the tenants of both sides, a key leads to no other. */
