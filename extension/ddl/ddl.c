@@ -455,7 +455,7 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 	}
 	ea_ddl_check_through(&plan);
 	ea_ddl_tell_strayed(&plan);
-	ea_ddl_warn_unindexed(&plan, change->dry_run);
+	ea_ddl_warn_unindexed(&plan, stored->catalog, change->dry_run);
 	ea_ddl_purge(&plan);
 	copy_accounts(&plan, stored->catalog, wanted->catalog);
 	ea_ddl_secure(&plan, stored->catalog, wanted->catalog);

@@ -20,8 +20,10 @@
 
 typedef struct Reference
 {
-	const EaDdlTable *table;
-	const EaDdlColumn *column;
+	const char *entity;
+	const char *field;
+	const char *table;			/* quoted; of the entity, or a join table */
+	const char *column;
 } Reference;
 
 typedef struct Search
@@ -48,6 +50,21 @@ is_there(const EaDdlPlan *plan, const EaDdlTable *table,
 }
 
 static void
+add_reference(Search *search, const EaDdlTable *table, const char *field,
+			  Oid relid, const char *qualified, const char *column)
+{
+	Reference  *reference = palloc(sizeof(Reference));
+
+	reference->entity = table->entity;
+	reference->field = field;
+	reference->table = qualified;
+	reference->column = column;
+	search->references = lappend(search->references, reference);
+	search->relids = lappend(search->relids, psprintf("%u", relid));
+	search->columns = lappend(search->columns, pstrdup(column));
+}
+
+static void
 find_references(Search *search, const EaDdlPlan *plan,
 				const EaDdlTable *table, bool all)
 {
@@ -57,18 +74,57 @@ find_references(Search *search, const EaDdlPlan *plan,
 	foreach(lc, table->columns)
 	{
 		EaDdlColumn *column = lfirst(lc);
-		Reference  *reference;
 
 		CHECK_FOR_INTERRUPTS();
-		if (column->target == NULL || column->field == NULL ||
-			(!all && is_there(plan, table, column)))
+		if (column->target != NULL && column->field != NULL &&
+			(all || !is_there(plan, table, column)))
+			add_reference(search, table, column->field, relid,
+						  table->qualified, column->name);
+	}
+}
+
+static bool
+join_is_there(EaCatalog *stored, const char *name, const char *join)
+{
+	EaEntity   *entity = stored == NULL ? NULL :
+		ea_catalog_entity(stored, name);
+
+	for (int i = 0; entity != NULL && i < entity->nfields; i++)
+	{
+		if (entity->fields[i].through &&
+			strcmp(entity->fields[i].join_table, join) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Both columns of join tables, which are read from either side. */
+static void
+find_joins(Search *search, const EaDdlPlan *plan, EaCatalog *stored,
+		   const EaDdlTable *table, bool all)
+{
+	EaDeclEntity *entity = ea_names_map_get(plan->m->by_entity,
+											table->entity);
+	ListCell   *lc;
+
+	foreach(lc, entity->fields)
+	{
+		const EaDeclField *field = lfirst(lc);
+		const char *join;
+		Oid			relid;
+
+		CHECK_FOR_INTERRUPTS();
+		if (field->join_schema == NULL || field->join_served)
 			continue;
-		reference = palloc(sizeof(Reference));
-		reference->table = table;
-		reference->column = column;
-		search->references = lappend(search->references, reference);
-		search->relids = lappend(search->relids, psprintf("%u", relid));
-		search->columns = lappend(search->columns, pstrdup(column->name));
+		join = quote_qualified_identifier(field->join_schema,
+										  field->join_table);
+		if (!all && join_is_there(stored, table->entity, join))
+			continue;
+		relid = ea_table_find(join);
+		add_reference(search, table, field->name, relid, join,
+					  field->join_near);
+		add_reference(search, table, field->name, relid, join,
+					  field->join_far);
 	}
 }
 
@@ -78,16 +134,15 @@ name_one(void *arg, TupleTableSlot *slot)
 	Search	   *search = arg;
 	int64		n = DatumGetInt64(slot->tts_values[0]);
 	const Reference *reference = list_nth(search->references, (int) n - 1);
-	const EaDdlTable *table = reference->table;
 
 	if (search->found++ >= MOST_NAMED)
 		return;
 	appendStringInfo(&search->names, "%s%s.%s",
-					 search->names.len > 0 ? ", " : "", table->entity,
-					 reference->column->field);
+					 search->names.len > 0 ? ", " : "", reference->entity,
+					 reference->field);
 	appendStringInfo(&search->statements, "%sCREATE INDEX ON %s (%s)",
-					 search->statements.len > 0 ? "; " : "", table->qualified,
-					 quote_identifier(reference->column->name));
+					 search->statements.len > 0 ? "; " : "", reference->table,
+					 quote_identifier(reference->column));
 }
 
 static void
@@ -109,7 +164,7 @@ find_unindexed(Search *search)
 }
 
 void
-ea_ddl_warn_unindexed(const EaDdlPlan *plan, bool all)
+ea_ddl_warn_unindexed(const EaDdlPlan *plan, EaCatalog *stored, bool all)
 {
 	Search		search = {0};
 	ListCell   *lc;
@@ -120,8 +175,10 @@ ea_ddl_warn_unindexed(const EaDdlPlan *plan, bool all)
 	{
 		const EaDdlTable *table = lfirst(lc);
 
-		if (table->of_application && !table->view)
-			find_references(&search, plan, table, all);
+		if (!table->of_application || table->view)
+			continue;
+		find_references(&search, plan, table, all);
+		find_joins(&search, plan, stored, table, all);
 	}
 	if (search.references != NIL)
 		find_unindexed(&search);
