@@ -18,6 +18,7 @@ const SECRETS = {
 }
 
 const HINTS = {
+  id: 'Nothing: one is made. Else the id that the tenant has elsewhere.',
   roles: 'Names of roles, one on each line.',
   securityAttributes: 'As JSON: what policies ask for.',
   attributes: 'As JSON: what policies ask for.',
@@ -148,8 +149,11 @@ const tenantActions = [
     run: (one, base, { work }) => work(one.id).then(() => notify(`You work in ${one.name} now.`))
   },
   edit(({ name }) => `Tenant ${name}`, '/manage/tenants/{id}'),
-  sure('Delete', (one) => `Delete the tenant ${one.name}?`,
-    'Its users cannot log in from now on, and all its data is removed. This cannot be undone.', remove)
+  {
+    ...sure('Delete', (one) => `Delete the tenant ${one.name}?`,
+      'Its users cannot log in from now on, and all its data is removed. This cannot be undone.', remove),
+    needs: ['/manage/tenants/{id}', 'delete']
+  }
 ]
 
 const inviteActions = [{
