@@ -22,6 +22,7 @@
 #include "base/sha256.h"
 #include "identity/account.h"
 #include "model/application.h"
+#include "model/id_columns.h"
 #include "model/row_tenant.h"
 #include "model/sqlbuf.h"
 
@@ -106,6 +107,17 @@ reads_entity(EaRoleSide *side)
 		ea_authz_allows(&side->req, side->entity, EA_OP_READ);
 }
 
+/* `t<n>.id`, or each part of it */
+static char *
+order_of(const EaEntity *entity, int alias)
+{
+	StringInfoData list;
+
+	initStringInfo(&list);
+	ea_columns_append(&list, entity->id_column, alias);
+	return list.data;
+}
+
 /* `(SELECT t<n>.id AS id FROM ...)`: what this side shows of these rows */
 static void
 add_shown(EaSqlBuf *b, EaRoleSide *side)
@@ -117,9 +129,9 @@ add_shown(EaSqlBuf *b, EaRoleSide *side)
 	b->req = &side->req;
 	alias = ea_sqlbuf_reserve(b);
 	first = ea_sqlbuf_reserve(b);
-	looked.table = psprintf("%s ORDER BY t%d.%s LIMIT " LIMIT ")",
-							first_rows(b, side->entity, "*", first), first,
-							looked.id_column);
+	looked.table = psprintf("%s ORDER BY %s LIMIT " LIMIT ")",
+							first_rows(b, side->entity, "*", first),
+							order_of(side->entity, first));
 	ea_sqlbuf_add(b, "(SELECT ");
 	ea_sqlbuf_column(b, alias, looked.id_column);
 	ea_sqlbuf_add(b, " AS id");

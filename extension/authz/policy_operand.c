@@ -160,8 +160,10 @@ path_operand(EaPolicyWriter *w, const EaPolicy *node, EaOperand *operand)
 	if (isnull)
 		set_constant(operand, (Datum) 0, true);
 	else if (node->nnames == 1)
-		set_constant(operand, ea_policy_value_of(operand->type,
-												 operand->value), false);
+		/* of an id of several parts only whether it is there can be asked */
+		set_constant(operand, operand->type->oid == RECORDOID ? (Datum) 0 :
+					 ea_policy_value_of(operand->type, operand->value),
+					 false);
 	else
 		operand->starts = true;
 }
@@ -201,14 +203,22 @@ ea_policy_operand(EaPolicyWriter *w, const EaPolicy *node, EaOperand *operand)
 
 /* -------- SQL -------- */
 
-/* The relation a path's value is looked up in, up to `AND t<n>.id = `. */
+/*
+ * The relation a path's value is looked up in, up to `AND t<n>.id = `.  Of a
+ * reference of several columns the value at the end is a record, and on the
+ * way to it there are as many columns.
+ */
 static void
-write_from(EaPolicyWriter *w, EaEntity *target, const char *column)
+write_from(EaPolicyWriter *w, EaEntity *target, const char *column, bool end)
 {
 	EaSqlBuf   *b = w->b;
 	int			alias = b->nrelations;
 
-	ea_sqlbuf_addf(b, "(SELECT t%d.%s", alias, column);
+	ea_sqlbuf_add(b, "(SELECT ");
+	if (end)
+		ea_sqlbuf_id_read(b, alias, column);
+	else
+		ea_sqlbuf_columns(b, alias, column);
 	if (w->req != NULL)
 		ea_sqlbuf_from(b, target, EA_OP_READ);
 	else
@@ -222,7 +232,9 @@ write_from(EaPolicyWriter *w, EaEntity *target, const char *column)
 		else
 			ea_sqlbuf_add(b, target->tenant_scoped ? "false" : "true");
 	}
-	ea_sqlbuf_addf(b, " AND t%d.%s = ", alias, target->id_column);
+	ea_sqlbuf_add(b, " AND ");
+	ea_sqlbuf_column(b, alias, target->id_column);
+	ea_sqlbuf_add(b, " = ");
 }
 
 static const char *
@@ -231,17 +243,20 @@ column_of(EaEntity *entity, EaField *field)
 	return field == NULL ? entity->id_column : field->columns[0].name;
 }
 
-/* The column that n names lead to, written from its far end. */
+/*
+ * The column that n names lead to, written from its far end; `end` says that
+ * it is the value itself, not one that a row is found by.
+ */
 static void
 write_path(EaPolicyWriter *w, EaField **fields, int n,
-		   const EaOperand *operand)
+		   const EaOperand *operand, bool end)
 {
 	if (n > 1)
 	{
 		EaEntity   *target = ea_catalog_target(fields[n - 2], 0);
 
-		write_from(w, target, column_of(target, fields[n - 1]));
-		write_path(w, fields, n - 1, operand);
+		write_from(w, target, column_of(target, fields[n - 1]), end);
+		write_path(w, fields, n - 1, operand, false);
 		ea_sqlbuf_add(w->b, ")");
 	}
 	else if (operand->starts)
@@ -250,9 +265,10 @@ write_path(EaPolicyWriter *w, EaField **fields, int n,
 	else if (w->req == NULL)
 		ea_sqlbuf_addf(w->b, "%s.%s", w->entity->table,
 					   column_of(w->entity, fields[0]));
+	else if (end)
+		ea_sqlbuf_id_read(w->b, w->alias, column_of(w->entity, fields[0]));
 	else
-		ea_sqlbuf_addf(w->b, "t%d.%s", w->alias,
-					   column_of(w->entity, fields[0]));
+		ea_sqlbuf_column(w->b, w->alias, column_of(w->entity, fields[0]));
 }
 
 /* The same; a reference whose target is gone is null. */
@@ -264,13 +280,16 @@ write_value(EaPolicyWriter *w, EaField **fields, int n,
 
 	if (target != NULL)
 	{
-		ea_sqlbuf_addf(w->b, "(SELECT t%d.%s", w->b->nrelations,
-					   target->id_column);
-		ea_sqlbuf_addf(w->b, " AND t%d.%s = ",
-					   ea_sqlbuf_from(w->b, target, EA_OP_DELETE),
-					   target->id_column);
+		int			alias;
+
+		ea_sqlbuf_add(w->b, "(SELECT ");
+		ea_sqlbuf_id_read(w->b, w->b->nrelations, target->id_column);
+		alias = ea_sqlbuf_from(w->b, target, EA_OP_DELETE);
+		ea_sqlbuf_add(w->b, " AND ");
+		ea_sqlbuf_column(w->b, alias, target->id_column);
+		ea_sqlbuf_add(w->b, " = ");
 	}
-	write_path(w, fields, n, operand);
+	write_path(w, fields, n, operand, target == NULL);
 	if (target != NULL)
 		ea_sqlbuf_add(w->b, ")");
 }

@@ -32,6 +32,7 @@
 #include "ddl/crossings.h"
 #include "ddl/existing_check.h"
 #include "ddl/key_columns.h"
+#include "ddl/name_lists.h"
 #include "ddl/plan.h"
 #include "ddl/rows.h"
 #include "ddl/tables.h"
@@ -39,6 +40,7 @@
 #include "manifest/manifest.h"
 #include "model/acting_keys.h"
 #include "model/application.h"
+#include "model/id_columns.h"
 #include "model/table_owners.h"
 
 #define READER "entityapi_reader"
@@ -387,7 +389,7 @@ static void
 check_one(Look *look, Form_pg_attribute att, const EaDdlColumn *column)
 {
 	bool		key = look->table->keyed &&
-		strcmp(column->name, look->table->id_column) == 0;
+		ea_ddl_names_have(look->table->key_columns, column->name);
 
 	if (!key || is_key_type(look, att))
 		check_column(look, att, column,
@@ -557,8 +559,9 @@ key_condition(Look *look, const EaDdlObject *object, const EaDdlTable *target)
 	return actions == NULL ? "" :
 		psprintf(" AND f.confdeltype IN (%s)"
 				 " AND (f.confdelsetcols IS NULL AND (f.confdeltype <> 'n'"
-				 " OR cardinality(f.conkey) = 1) OR "
-				 EA_NAMES("f.confdelsetcols", "f.conrelid") " = %s)", actions,
+				 " OR cardinality(f.conkey) = %d) OR "
+				 EA_NAMES("f.confdelsetcols", "f.conrelid") " <@ %s)", actions,
+				 list_length(object->columns),
 				 ea_ddl_name_array(look->table, target->tenant_scoped,
 							object->columns));
 }
@@ -611,14 +614,18 @@ check_kind(Look *look, const EaDdlObject *object, const EaDdlTable *target)
 										 strlen(object->field));
 	const char *quoted = quote_identifier(linitial(object->columns));
 	const char *type = format_type_be(to->key.type->oid);
+	bool		several = to->key.nparts > 0;
 
 	for (int m = 0; field != NULL && m < field->nmembers; m++)
 	{
-		if (strcmp(field->members[m].column, quoted) == 0 &&
+		if (ea_columns_find(field->members[m].column, quoted) == 0 &&
 			!ea_id_same_kind(&field->members[m].key, &to->key))
 			ea_ddl_fault(look->plan, look->table, object->field,
-						 psprintf("refers to a key of %s by a column of "
-								  "another type", target->qualified),
+						 psprintf("refers to a key of %s by %s of "
+								  "another type", target->qualified,
+								  several ? "columns" : "a column"),
+						 several ? "name columns of the key's types, in its "
+						 "order" :
 						 alter(look, psprintf("ALTER COLUMN %s TYPE %s",
 											  quoted, type)));
 	}
@@ -630,7 +637,6 @@ check_reference(Look *look, EaDdlObject *object)
 	EaDdlTable *target = target_table(look, object);
 	Oid			far = ea_ddl_relation(target);
 	const char *field = object->field;
-	List	   *key = list_make1(unconstify(char *, target->id_column));
 	char	   *keys;
 	char		action;
 
@@ -660,7 +666,7 @@ check_reference(Look *look, EaDdlObject *object)
 					" AND f.convalidated AND %s",
 					look->relid, far,
 					ea_ddl_are_references(look->table, object->columns,
-										  target, key));
+										  target, target->key_columns));
 	if (has_row(psprintf("%s%s", keys, key_condition(look, object, target))))
 		return;
 	action = look->table->of_application ? find_action(keys) : '\0';
@@ -687,26 +693,20 @@ static void
 check_objects(Look *look)
 {
 	EaDdlTable *table = look->table;
-	List	   *key = list_make1(unconstify(char *, table->id_column));
+	List	   *key = list_copy(table->key_columns);
 	ListCell   *lc;
 
 	if (!has_unique(look, key, true, false))
 	{
-		const char *tenant = table->tenant_scoped ?
-			quote_identifier(table->tenant_column) : "";
-
+		if (table->tenant_scoped)
+			key = lcons(unconstify(char *, table->tenant_column), key);
 		lacks(look,
 			  psprintf("needs a primary key or an immediate unique constraint "
-					   "on %s%s\"%s\"",
-					   table->tenant_scoped ?
-					   psprintf("\"%s\"", table->tenant_column) :
-					   "", table->tenant_scoped ? " and " : "",
-					   table->id_column),
+					   "on %s", ea_ddl_names_said(key)),
 			  alter(look,
-					psprintf("ADD %s (%s%s%s)", has_primary_key(look) ?
-							 "UNIQUE" : "PRIMARY KEY", tenant,
-							 table->tenant_scoped ? ", " : "",
-							 quote_identifier(table->id_column))));
+					psprintf("ADD %s (%s)", has_primary_key(look) ?
+							 "UNIQUE" : "PRIMARY KEY",
+							 ea_ddl_names_quoted(key))));
 	}
 	foreach(lc, table->objects)
 	{

@@ -4,6 +4,7 @@
 #include "utils/builtins.h"
 
 #include "ddl/key_columns.h"
+#include "ddl/name_lists.h"
 
 char *
 ea_ddl_name_array(const EaDdlTable *table, bool scoped, List *columns)
@@ -21,19 +22,6 @@ ea_ddl_name_array(const EaDdlTable *table, bool scoped, List *columns)
 	return buf.data;
 }
 
-static bool
-has_name(const List *list, const char *name)
-{
-	ListCell   *lc;
-
-	foreach(lc, list)
-	{
-		if (strcmp(lfirst(lc), name) == 0)
-			return true;
-	}
-	return false;
-}
-
 char *
 ea_ddl_are_columns(const EaDdlTable *table, const char *names, List *columns,
 				   bool begin)
@@ -41,32 +29,18 @@ ea_ddl_are_columns(const EaDdlTable *table, const char *names, List *columns,
 	char	   *wanted = ea_ddl_name_array(table, table->tenant_scoped,
 										   columns);
 
-	if (table->lead != NULL && !has_name(columns, table->lead))
+	if (table->lead != NULL && !ea_ddl_names_have(columns, table->lead))
 		names = psprintf("array_remove(%s, %s)", names,
 						 quote_literal_cstr(table->lead));
 	if (!begin)
-		return psprintf("%s = %s", names, wanted);
+		return ea_ddl_same_names(names, wanted);
 	return psprintf("(%s)[1:%d] = %s", names,
 					list_length(columns) + table->tenant_scoped, wanted);
 }
 
 #define REFERS(near, far) \
-	psprintf(EA_NAMES("f.conkey", "f.conrelid") " = %s AND " \
-			 EA_NAMES("f.confkey", "f.confrelid") " = %s", near, far)
-
-/* Both sides, with the tenants behind */
-static char *
-tenants_behind(const EaDdlTable *table, List *columns,
-			   const EaDdlTable *target, List *key)
-{
-	char	   *near = unconstify(char *, table->tenant_column);
-	char	   *far = unconstify(char *, target->tenant_column);
-
-	return REFERS(ea_ddl_name_array(table, false,
-									lappend(list_copy(columns), near)),
-				  ea_ddl_name_array(target, false,
-									lappend(list_copy(key), far)));
-}
+	ea_ddl_same_pairs(EA_NAMES("f.conkey", "f.conrelid"), \
+					  EA_NAMES("f.confkey", "f.confrelid"), near, far)
 
 char *
 ea_ddl_are_references(const EaDdlTable *table, List *columns,
@@ -80,8 +54,7 @@ ea_ddl_are_references(const EaDdlTable *table, List *columns,
 	if (!table->of_application || !table->owned || !target->owned ||
 		table->tenant_column == NULL || target->tenant_column == NULL)
 		return alone;
-	return psprintf("(%s OR %s OR %s)", alone,
+	return psprintf("(%s OR %s)", alone,
 					REFERS(ea_ddl_name_array(table, true, columns),
-						   ea_ddl_name_array(target, true, key)),
-					tenants_behind(table, columns, target, key));
+						   ea_ddl_name_array(target, true, key)));
 }

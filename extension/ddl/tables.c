@@ -14,6 +14,7 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
+#include "ddl/name_lists.h"
 #include "ddl/tables.h"
 #include "manifest/constraint_names.h"
 #include "model/entity.h"
@@ -225,11 +226,10 @@ add_index(EaDdlTable *table, const char *field, List *columns,
 
 /* Unique values; among rows that are not deleted when soft. */
 static void
-add_unique(EaDdlTable *table, const char *field, const char *column,
-		   bool soft)
+add_unique(EaDdlTable *table, const char *field, List *columns, bool soft)
 {
-	char	   *name = ea_ddl_name(table->name, column, EA_DDL_KEY);
-	List	   *columns = list_make1((char *) column);
+	char	   *name = ea_ddl_name(table->name, linitial(columns),
+								   EA_DDL_KEY);
 	char	   *list = column_list(table, columns);
 	EaDdlObject *object;
 
@@ -290,12 +290,37 @@ add_lookup(EaDdlTable *table, const char *field, const char *column)
 						quote_identifier(column)))->implied = true;
 }
 
-/* The reference from a column to the entity it points at, and its index. */
+/* The columns of a list of parts; NIL if there is only one, or none. */
+static List *
+part_names(const EaJson *list)
+{
+	List	   *names = NIL;
+
+	if (list == NULL || list->count < 2)
+		return NIL;
+	for (EaJson *part = list->first; part != NULL; part = part->next)
+		names = lappend(names, (char *) need(part, "column"));
+	return names;
+}
+
+/* The columns of the id of an entity. */
+static List *
+key_names(const EaJson *entity)
+{
+	List	   *names = part_names(ea_jsonread_get(entity, "key"));
+
+	return names != NIL ? names :
+		list_make1((char *) system_column(entity, "id", "id"));
+}
+
+/* The reference from columns to the entity they point at, and its index. */
 static void
 add_reference(Builder *b, EaDdlTable *table, const char *field,
-			  const char *column, const char *target_name, bool lookup,
+			  List *columns, const char *target_name, bool lookup,
 			  const char *on_delete)
 {
+	const char *column = linitial(columns);
+
 	const EaJson *target = ea_names_map_get(b->definitions, target_name);
 	bool		bound = ea_jsonread_bool(target, "application", false);
 	bool		tenant = ea_jsonread_bool(target, "tenantScoped", true) &&
@@ -304,7 +329,6 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 	char	   *name = ea_ddl_name(table->name, column, EA_DDL_REFERENCE);
 	const char *near_tenant = "";
 	const char *far_tenant = "";
-	const char *far_id;
 	const char *target_schema;
 	const char *target_table;
 	EaDdlObject *object;
@@ -320,25 +344,24 @@ add_reference(Builder *b, EaDdlTable *table, const char *field,
 		far_tenant = system_column(target, "tenantId", "tenant_id");
 		far_tenant = psprintf("%s, ", quote_identifier(far_tenant));
 	}
-	far_id = quote_identifier(system_column(target, "id", "id"));
-
 	/* a key to a table of an application would bind it */
 	if (!theirs)
 	{
-		object = add_object(table, EA_DDL_FOREIGN_KEY, name, field,
-							list_make1((char *) column),
+		object = add_object(table, EA_DDL_FOREIGN_KEY, name, field, columns,
 							psprintf("FOREIGN KEY (%s%s) REFERENCES %s (%s%s)"
 									 "%s DEFERRABLE INITIALLY IMMEDIATE",
-									 near_tenant, quote_identifier(column),
+									 near_tenant, ea_ddl_names_quoted(columns),
 									 entity_table(b, target, &target_schema,
 												  &target_table),
-									 far_tenant, far_id, on_delete));
+									 far_tenant,
+									 ea_ddl_names_quoted(key_names(target)),
+									 on_delete));
 		object->target = entity_name(b, target_name);
 	}
 
 	if (lookup)
-		add_index(table, field, list_make2((char *) column,
-										   (char *) table->id_column),
+		add_index(table, field, list_concat(list_copy(columns),
+											table->key_columns),
 				  EA_DDL_INDEX)->implied = true;
 	if (table->tenant_scoped && !tenant && !theirs)
 		add_lookup(table, field, column);
@@ -404,7 +427,7 @@ build_attribute(EaDdlTable *table, const EaJson *json, EaDdlAlias *alias,
 		column->fill = literal_sql(type, value);
 
 	if (ea_jsonread_bool(json, "unique", false))
-		add_unique(table, field, name, soft);
+		add_unique(table, field, list_make1((char *) name), soft);
 	if (ea_jsonread_bool(json, "index", false))
 		add_index(table, field, list_make1((char *) name), EA_DDL_INDEX);
 	if (members)
@@ -437,6 +460,29 @@ key_sql(const EaJson *json)
 	return type == NULL ? "uuid" : type;
 }
 
+/*
+ * The columns of a member, if it has several.  Each may be that of another
+ * reference as well; those of the key are added with it.
+ */
+static List *
+add_parts(EaDdlTable *table, const char *field, const EaJson *member,
+		  bool required)
+{
+	const EaJson *list = ea_jsonread_get(member, "parts");
+	List	   *names = part_names(list);
+
+	for (EaJson *part = names == NIL ? NULL : list->first; part != NULL;
+		 part = part->next)
+	{
+		const char *name = need(part, "column");
+
+		if (ea_names_map_get(table->by_column, name) == NULL &&
+			!ea_ddl_names_have(table->key_columns, name))
+			add_column(table, name, field, key_sql(part), required);
+	}
+	return names;
+}
+
 /* A to-one or one-of field: its columns, references and, last, its check. */
 static void
 build_reference(Builder *b, EaDdlTable *table, const EaJson *json,
@@ -456,20 +502,28 @@ build_reference(Builder *b, EaDdlTable *table, const EaJson *json,
 	{
 		const char *name = column_name(alias, need(member, "column"));
 		const char *target = need(member, "entity");
-		EaDdlColumn *column = add_column(table, name, field, key_sql(member),
-										 required && !one_of);
+		List	   *parts = add_parts(table, field, member,
+									  required && !one_of);
 
-		column->field_gone = gone;
-		column->target = entity_name(b, target);
+		if (parts == NIL)
+		{
+			EaDdlColumn *column = add_column(table, name, field,
+											 key_sql(member),
+											 required && !one_of);
+
+			column->field_gone = gone;
+			column->target = entity_name(b, target);
+			parts = list_make1((char *) name);
+		}
 		if (unique)
-			add_unique(table, field, name, soft);
+			add_unique(table, field, parts, soft);
 
 		/*
 		 * The last author of a row changes with each write, which would have
 		 * to make entries in an index anew, for the rare deletion of a user.
 		 * Citus knows no such action; identity/copied_accounts.c does it.
 		 */
-		add_reference(b, table, field, name, target,
+		add_reference(b, table, field, parts, target,
 					  author ? strcmp(need(json, "name"), "updatedBy") != 0 :
 					  !unique || soft, author && !b->state->distributed ?
 					  psprintf(" ON DELETE SET NULL (%s)",
@@ -533,8 +587,10 @@ build_join(Builder *b, const char *entity, const EaJson *json,
 													  (char *) far))));
 	add_index(table, field, list_make2((char *) far, (char *) near),
 			  EA_DDL_INDEX);
-	add_reference(b, table, field, near, entity, false, "");
-	add_reference(b, table, field, far, target, false, "");
+	add_reference(b, table, field, list_make1((char *) near), entity, false,
+				  "");
+	add_reference(b, table, field, list_make1((char *) far), target, false,
+				  "");
 }
 
 /* Its join table is only looked at (through_check.c). */
@@ -579,7 +635,6 @@ build_entity(Builder *b, const EaJson *json)
 	const char *schema;
 	const char *name;
 	EaDdlTable *table;
-	List	   *key;
 
 	entity_table(b, json, &schema, &name);
 	table = make_table(b, entity_name(b, entity),
@@ -591,6 +646,7 @@ build_entity(Builder *b, const EaJson *json)
 	table->row_security = ea_jsonread_bool(json, "rowSecurity", false);
 	table->copied = ea_jsonread_bool(json, "accounts", false);
 	table->id_column = system_column(json, "id", "id");
+	table->key_columns = key_names(json);
 	table->tenant_column = system_column(json, "tenantId", "tenant_id");
 	if (soft)
 	{
@@ -603,10 +659,10 @@ build_entity(Builder *b, const EaJson *json)
 	table->owned = owned;
 	if (owned && table->tenant_column != NULL)
 		add_column(table, table->tenant_column, NULL, "uuid", tenant);
-	key = list_make1((char *) table->id_column);
 	add_object(table, EA_DDL_CONSTRAINT,
 			   ea_ddl_name(table->name, NULL, EA_DDL_PRIMARY), NULL, NIL,
-			   psprintf("PRIMARY KEY %s", column_list(table, key)));
+			   psprintf("PRIMARY KEY %s",
+						column_list(table, table->key_columns)));
 
 	table->keyed = parts != NULL;
 	if (!table->keyed &&
@@ -633,9 +689,13 @@ build_entity(Builder *b, const EaJson *json)
 		find_lead(table, json, alias);
 
 	/* unless a field has it */
-	if (table->keyed &&
-		ea_names_map_get(table->by_column, table->id_column) == NULL)
-		add_column(table, table->id_column, NULL, key_sql(parts->first), true);
+	for (EaJson *part = table->keyed ? parts->first : NULL; part != NULL;
+		 part = part->next)
+	{
+		name = need(part, "column");
+		if (ea_names_map_get(table->by_column, name) == NULL)
+			add_column(table, name, NULL, key_sql(part), true);
+	}
 
 	if (ea_jsonread_bool(json, "optimisticLocking", false) &&
 		strcmp(system_column(json, "version", "version"), EA_XMIN) != 0)

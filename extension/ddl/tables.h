@@ -70,6 +70,7 @@ typedef struct EaDdlTable
 	bool		row_security;	/* whose rows it may not see all */
 	bool		copied;			/* its rows are copies: nothing to lose */
 	const char *id_column;
+	List	   *key_columns;	/* that, or all columns of a key of several */
 	bool		keyed;			/* others say what that is */
 	const char *tenant_column;	/* the table may have one without that, */
 	bool		owned;			/* and yet rows belong to tenants: */

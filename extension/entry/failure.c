@@ -129,8 +129,10 @@ note_taken_id(EaRequest *req)
 	const char *pointer = ea_errors_pointer(w->pointer == NULL ? "/data" :
 											w->pointer, "id");
 
+	/* one of several parts is told of as the id by whatever it was said */
 	if (w->entity == NULL || w->entity->maker != EA_ID_OF_CLIENT ||
-		strcmp(ea_place_nearest(req, pointer), pointer) != 0)
+		(w->entity->key.nparts == 0 &&
+		 strcmp(ea_place_nearest(req, pointer), pointer) != 0))
 		return false;
 	ea_errors_add(req, EA_ERR_UNIQUE, EA_AT_POINTER, pointer,
 				  "The id is taken.");

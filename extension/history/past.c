@@ -18,6 +18,9 @@
 #include "base/uuid.h"
 #include "history/past.h"
 #include "model/held_value.h"
+#include "model/id_columns.h"
+#include "model/id_part.h"
+#include "model/id_parts.h"
 #include "model/row_tenant.h"
 #include "request/errors.h"
 #include "request/limits.h"
@@ -643,15 +646,48 @@ ea_past_is_whole(const EaPast *past, const EaPastState *state)
 
 /* -------- may the caller see it -------- */
 
-static void
-add_value(EaSqlBuf *b, StringInfo rows, EaValue value, const char *cast,
-		  const char *column)
+/* A row that is written, and its columns so far: a key may be fields, too. */
+typedef struct PastRow
 {
-	appendStringInfo(rows, "%s$%d%s%s AS %s", rows->len > 0 ? ", " :
-					 "(SELECT ", ea_sqlbuf_param(b, value.type, value.value,
-												 value.isnull),
+	EaSqlBuf   *b;
+	StringInfoData text;
+	List	   *columns;		/* of char * */
+} PastRow;
+
+static void
+add_value(PastRow *row, EaValue value, const char *cast, const char *column)
+{
+	ListCell   *cell;
+
+	foreach(cell, row->columns)
+	{
+		if (strcmp(lfirst(cell), column) == 0)
+			return;
+	}
+	row->columns = lappend(row->columns, unconstify(char *, column));
+	appendStringInfo(&row->text, "%s$%d%s%s AS %s", row->text.len > 0 ? ", " :
+					 "(SELECT ",
+					 ea_sqlbuf_param(row->b, value.type, value.value,
+									 value.isnull),
 					 cast == NULL ? "" : "::", cast == NULL ? "" : cast,
 					 column);
+}
+
+/* An id, or nothing, in as many columns as it has. */
+static void
+add_id(PastRow *row, EaValue value, const EaIdKey *key, const char *columns)
+{
+	const EaIdParts *parts = value.isnull || key->nparts == 0 ? NULL :
+		(const EaIdParts *) DatumGetPointer(value.value);
+
+	if (key->nparts == 0)
+		add_value(row, value, NULL, columns);
+	for (int i = 0; i < key->nparts; i++)
+		add_value(row, parts == NULL ?
+				  ea_value(key->parts[i].type->oid, (Datum) 0, true) :
+				  EA_VALUE(key->parts[i].type->oid,
+						   ea_id_part_datum(&key->parts[i], &parts->ids[i])),
+				  NULL, ea_columns_get(columns, i));
 }
 
 EaEntity *
@@ -659,31 +695,38 @@ ea_past_stand_in(EaSqlBuf *b, EaPast *past, const EaPastState *state)
 {
 	EaEntity   *entity = past->entity;
 	EaEntity   *stand_in = palloc(sizeof(EaEntity));
-	StringInfoData row;
+	PastRow		row = {b};
 
 	*stand_in = *entity;
 	ea_row_tenant_stand_in(stand_in);
-	initStringInfo(&row);
-	add_value(b, &row, EA_VALUE(entity->key.type->oid,
-								ea_id_datum(&entity->key, &past->id)),
-			  NULL, entity->id_column);
+	initStringInfo(&row.text);
+	add_id(&row, EA_VALUE(entity->key.type->oid,
+						  ea_id_datum(&entity->key, &past->id)),
+		   &entity->key, entity->id_column);
 	if (entity->tenant_scoped)
-		add_value(b, &row, EA_UUID(&past->req->tenant), NULL,
+		add_value(&row, EA_UUID(&past->req->tenant), NULL,
 				  ea_row_tenant_column(stand_in));
 	if (entity->locking && !entity->by_xmin)
-		add_value(b, &row, EA_INT8(state->version), NULL,
+		add_value(&row, EA_INT8(state->version), NULL,
 				  entity->version_column);
 	for (int i = 0; i < entity->nfields; i++)
 	{
 		EaField    *field = &entity->fields[i];
 
 		for (int c = 0; c < field->ncolumns; c++)
-			add_value(b, &row, ea_past_values_column(field, c,
-													 &state->values[i]),
-					  field->columns[c].input, field->columns[c].name);
+		{
+			EaValue		value = ea_past_values_column(field, c,
+													  &state->values[i]);
+			const EaColumn *column = &field->columns[c];
+
+			if (field->kind == EA_ATTRIBUTE)
+				add_value(&row, value, column->input, column->name);
+			else
+				add_id(&row, value, &field->members[c].key, column->name);
+		}
 	}
-	appendStringInfoChar(&row, ')');
-	stand_in->table = row.data;
+	appendStringInfoChar(&row.text, ')');
+	stand_in->table = row.text.data;
 	stand_in->soft_delete = false;
 	return stand_in;
 }

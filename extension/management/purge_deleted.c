@@ -121,16 +121,19 @@ find_due(EaRequest *req, DueList *list)
 	if (place.has_position &&
 		ea_id_parse(req, &entity->key, place.id, strlen(place.id), &from))
 	{
-		ea_sqlbuf_addf(&b, " AND (t%d.%s, t%d.%s) > (", alias,
-					   entity->deleted_column, alias, entity->id_column);
+		ea_sqlbuf_addf(&b, " AND (t%d.%s, ", alias, entity->deleted_column);
+		ea_sqlbuf_columns(&b, alias, entity->id_column);
+		ea_sqlbuf_add(&b, ") > (");
 		ea_sqlbuf_value(&b, TIMESTAMPTZOID, TimestampTzGetDatum(place.at),
 						false);
 		ea_sqlbuf_add(&b, ", ");
-		ea_sqlbuf_id(&b, &entity->key, &from);
+		ea_sqlbuf_id_bare(&b, &entity->key, &from);
 		ea_sqlbuf_add(&b, ")");
 	}
-	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s, t%d.%s LIMIT %d", alias,
-				   entity->deleted_column, alias, entity->id_column, BATCH);
+	ea_sqlbuf_order_by(&b, alias, entity->deleted_column);
+	ea_sqlbuf_add(&b, ", ");
+	ea_sqlbuf_columns(&b, alias, entity->id_column);
+	ea_sqlbuf_limit(&b, BATCH);
 	ea_sqlbuf_run(&b, EA_EXEC_WRITE, false, due_row, list);
 }
 
@@ -195,7 +198,9 @@ read_reference(EaRequest *req, EaEntity *entity, const EaId *id,
 	ea_sqlbuf_select(&b, 0, member->column, member->key.type->oid);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_DELETE);
 	ea_sqlbuf_is_id(&b, alias, entity, id);
-	ea_sqlbuf_addf(&b, " AND t%d.%s IS NOT NULL", alias, member->column);
+	ea_sqlbuf_add(&b, " AND ");
+	ea_sqlbuf_column(&b, alias, member->column);
+	ea_sqlbuf_add(&b, " IS NOT NULL");
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, &ids);
 	if (ids.n == 0)
 		return false;

@@ -21,6 +21,7 @@
 #include "manifest/policies.h"
 #include "manifest/relations.h"
 #include "manifest/service.h"
+#include "manifest/several_columns.h"
 #include "manifest/widths.h"
 #include "request/errors.h"
 
@@ -313,6 +314,7 @@ claim_column(EaManifest *m, EaDeclField *field, char *column,
 	EaDeclField *other = ea_names_map_get(columns, column);
 
 	if (field == field->entity->key_field ||
+		ea_manifest_is_part(field->entity, column) ||
 		is_of_postgres(m, field->entity, field->pointer, column) ||
 		ea_names_map_put(columns, column, field))
 		return;
@@ -347,6 +349,23 @@ is_own(const EaDeclEntity *entity, EaDeclColumn column)
 		((column == EA_DECL_VERSION && strcmp(name, EA_XMIN) == 0) ||
 		 (column == EA_DECL_TENANT_ID &&
 		  strcmp(name, entity->columns[EA_DECL_ID]) == 0));
+}
+
+/* What is only read may have columns of other references, too. */
+static void
+claim_member(EaManifest *m, EaDeclField *field, EaDeclMember *member,
+			 EaNameMap *columns)
+{
+	ListCell   *lc;
+
+	if (member->parts == NIL)
+		claim_column(m, field, member->column, columns);
+	foreach(lc, member->parts)
+	{
+		if (!field->read_only)
+			claim_column(m, field, ((EaDeclPart *) lfirst(lc))->column,
+						 columns);
+	}
 }
 
 /* A column of an existing table that has no field. */
@@ -407,8 +426,7 @@ check_columns(EaManifest *m, EaDeclEntity *entity)
 		if (field->kind != EA_TO_ONE && field->kind != EA_ONE_OF)
 			continue;
 		foreach(member, field->members)
-			claim_column(m, field, ((EaDeclMember *) lfirst(member))->column,
-						 columns);
+			claim_member(m, field, lfirst(member), columns);
 	}
 	(void) ea_names_map_list(columns, &ncolumns);
 	if (ncolumns > MOST_COLUMNS)

@@ -207,6 +207,26 @@ write_key_type(StringInfo buf, const EaHostColumn *column)
 		write_number(buf, "keyLength", column->length);
 }
 
+/* The columns of an id that has several. */
+static void
+write_parts(StringInfo buf, List *parts)
+{
+	ListCell   *lc;
+
+	ea_jsonwrite_lit(buf, "[");
+	foreach(lc, parts)
+	{
+		const EaDeclPart *part = lfirst(lc);
+
+		ea_jsonwrite_comma(buf);
+		ea_jsonwrite_lit(buf, "{");
+		write_string(buf, "column", part->column);
+		write_key_type(buf, &part->key);
+		ea_jsonwrite_lit(buf, "}");
+	}
+	ea_jsonwrite_lit(buf, "]");
+}
+
 /* The parts of the key of an existing table, and who makes them. */
 static void
 write_key(StringInfo buf, const EaDeclEntity *entity)
@@ -214,10 +234,15 @@ write_key(StringInfo buf, const EaDeclEntity *entity)
 	if (entity->key == NULL)
 		return;
 	ea_jsonwrite_key(buf, "key");
-	ea_jsonwrite_lit(buf, "[{");
-	write_string(buf, "column", entity->columns[EA_DECL_ID]);
-	write_key_type(buf, &entity->key_column);
-	ea_jsonwrite_lit(buf, "}]");
+	if (entity->key_parts != NIL)
+		write_parts(buf, entity->key_parts);
+	else
+	{
+		ea_jsonwrite_lit(buf, "[{");
+		write_string(buf, "column", entity->columns[EA_DECL_ID]);
+		write_key_type(buf, &entity->key_column);
+		ea_jsonwrite_lit(buf, "}]");
+	}
 	write_string(buf, "idMaker", ea_manifest_id_maker(entity));
 }
 
@@ -268,6 +293,11 @@ write_relationship(EaManifest *m, StringInfo buf, EaDeclField *field)
 		write_string(buf, "type", member->entity->type);
 		write_string(buf, "column", member->column);
 		write_key_type(buf, &member->key);
+		if (member->parts != NIL)
+		{
+			ea_jsonwrite_key(buf, "parts");
+			write_parts(buf, member->parts);
+		}
 		appendStringInfoChar(buf, '}');
 	}
 	appendStringInfoChar(buf, ']');

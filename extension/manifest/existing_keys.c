@@ -9,6 +9,7 @@
 #include "manifest/existing_tenant.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
+#include "manifest/several_columns.h"
 #include "request/errors.h"
 
 /*
@@ -150,11 +151,18 @@ read_columns(EaManifest *m, EaDeclEntity *entity)
 	for (EaJson *json = entity->existing_columns->first; json;
 		 json = json->next)
 	{
+		const EaJson *first = json->kind == EA_JSON_ARRAY ? json->first : json;
+		bool		good = first != NULL &&
+			(first == json || json->count > 1);
+
 		/* said with the relationship */
 		if (is_through(entity, json->key))
 			continue;
-		if (json->kind != EA_JSON_STRING || json->text[0] == '\0' ||
-			strlen(json->text) >= NAMEDATALEN)
+		for (const EaJson *name = first; good && name != NULL;
+			 name = first == json ? NULL : name->next)
+			good = name->kind == EA_JSON_STRING && name->text[0] != '\0' &&
+				strlen(name->text) < NAMEDATALEN;
+		if (!good)
 			ea_manifest_fault(m, entity->document->label,
 							  ea_errors_pointer("/spec/columns", json->key),
 							  psprintf("must be the name of a column, of 1 to "
@@ -191,10 +199,6 @@ name_columns(EaDeclEntity *entity)
 
 /* -------- the key -------- */
 
-/* Columns that a key may have, and so far has. */
-#define MOST_PARTS 8
-#define SERVED_PARTS 1
-
 static void
 key_fault(EaManifest *m, EaDeclEntity *entity, const char *message,
 		  const char *hint)
@@ -208,6 +212,7 @@ key_columns(EaManifest *m, EaDeclEntity *entity)
 {
 	const EaJson *json = entity->key;
 	List	   *columns = NIL;
+	const char *why;
 
 	for (const EaJson *part = json->kind == EA_JSON_ARRAY ? json->first : json;
 		 part != NULL; part = part == json ? NULL : part->next)
@@ -223,14 +228,10 @@ key_columns(EaManifest *m, EaDeclEntity *entity)
 		}
 		columns = lappend(columns, part->text);
 	}
-	if (columns == NIL || list_length(columns) > MOST_PARTS)
-		key_fault(m, entity, psprintf("has 1 to %d columns", MOST_PARTS),
-				  NULL);
-	else if (list_length(columns) > SERVED_PARTS)
-		key_fault(m, entity, "keys of several columns are not served yet",
-				  "name one that is unique, or leave the table out");
-	else
+	why = ea_manifest_columns_fault(columns);
+	if (why == NULL)
 		return columns;
+	key_fault(m, entity, why, NULL);
 	return NIL;
 }
 
@@ -253,6 +254,7 @@ read_key(EaManifest *m, EaDeclEntity *entity)
 	if (columns == NIL)
 		return;
 	entity->columns[EA_DECL_ID] = linitial(columns);
+	entity->key_parts = ea_manifest_describe_parts(entity, columns);
 	ea_host_column(entity->schema, entity->table, linitial(columns),
 				   &entity->key_column);
 }
@@ -262,8 +264,14 @@ ea_manifest_note_key(EaDeclField *field, const char *column)
 {
 	EaDeclEntity *entity = field->entity;
 
+	if (entity->key_parts != NIL && ea_manifest_is_part(entity, column))
+	{
+		ea_manifest_note_part(field, column);
+		field->required |= !field->read_only;
+		return;
+	}
 	if (entity->key == NULL || entity->existing_table == NULL ||
-		entity->key_field != NULL ||
+		entity->key_parts != NIL || entity->key_field != NULL ||
 		strcmp(entity->columns[EA_DECL_ID], column) != 0)
 		return;
 	entity->key_field = field;
@@ -291,6 +299,8 @@ ea_manifest_id_maker(const EaDeclEntity *entity)
 {
 	const EaHostColumn *key = &entity->key_column;
 
+	if (entity->key_parts != NIL)
+		return "client";
 	if (entity->key_field != NULL && !entity->key_field->read_only)
 		return "client";
 	if (key->has_default)
@@ -402,6 +412,16 @@ is_field_key(const EaDeclEntity *entity, const char *key)
 	return false;
 }
 
+/* The key is no attribute's, nor a column's that is no field's. */
+static bool
+takes_list(const EaDeclEntity *entity, const char *key)
+{
+	EaDeclField *field = ea_names_map_get(entity->by_name, key);
+
+	return !is_system_key(entity, key) &&
+		(field == NULL || !field->sound || field->type == NULL);
+}
+
 void
 ea_manifest_check_table(EaManifest *m, EaDeclEntity *entity)
 {
@@ -410,7 +430,11 @@ ea_manifest_check_table(EaManifest *m, EaDeclEntity *entity)
 	for (EaJson *json = entity->existing_columns->first; json;
 		 json = json->next)
 	{
-		if (!is_system_key(entity, json->key) &&
+		if (json->kind == EA_JSON_ARRAY && !takes_list(entity, json->key))
+			ea_manifest_fault(m, entity->document->label,
+							  ea_errors_pointer("/spec/columns", json->key),
+							  "a list of columns goes with a reference", NULL);
+		else if (!is_system_key(entity, json->key) &&
 			!is_field_key(entity, json->key))
 			ea_manifest_fault(m, entity->document->label,
 							  ea_errors_pointer("/spec/columns", json->key),

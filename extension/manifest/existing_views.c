@@ -100,7 +100,8 @@ check_target(EaManifest *m, EaDeclField *field)
 static void
 check_field(EaManifest *m, EaDeclField *field)
 {
-	if (field->required && field != field->entity->key_field)
+	if (field->required && field != field->entity->key_field &&
+		!field->key_part)
 		field_fault(m, field, "required",
 					"a view cannot tell that there is a value",
 					"leave it out");

@@ -226,7 +226,7 @@ ea_manifest_is_defaulted(const EaDeclField *field)
 	if (field->kind == EA_TO_ONE && field->members != NIL)
 		name = ((EaDeclMember *) linitial(field->members))->column;
 	return field->entity->of_application && name != NULL &&
-		field != field->entity->key_field &&
+		field != field->entity->key_field && !field->key_part &&
 		field != field->entity->rows.by_field &&
 		field->default_value == NULL && field->caller == NULL &&
 		!field->read_only && !field->system &&

@@ -60,11 +60,19 @@ typedef struct EaDeclDocument
 typedef struct EaDeclEntity EaDeclEntity;
 typedef struct EaDeclField EaDeclField;
 
-/* A possible target, and the column that holds its id. */
+/* A column of an id that has several. */
+typedef struct EaDeclPart
+{
+	char	   *column;
+	EaHostColumn key;
+} EaDeclPart;
+
+/* A possible target, and the column that holds its id, or the first. */
 typedef struct EaDeclMember
 {
 	EaDeclEntity *entity;
 	char	   *column;
+	List	   *parts;			/* of EaDeclPart *, two or more; else NIL */
 	EaHostColumn key;			/* what that is; without a type: a UUID, or as
 								 * the target's key */
 } EaDeclMember;
@@ -108,6 +116,7 @@ struct EaDeclField
 	List	   *read_roles;		/* of char * */
 	List	   *write_roles;
 
+	bool		key_part;		/* it has a column of a key of several */
 	bool		system;			/* the service fills it, as "system" asks */
 	bool		for_administrators; /* nobody else reads it */
 	const char *caller;			/* what a new resource gets of its caller */
@@ -174,6 +183,7 @@ struct EaDeclEntity
 	const EaJson *key;			/* in the place of columns.id */
 	EaHostColumn key_column;
 	EaDeclField *key_field;		/* whose column it is as well */
+	List	   *key_parts;		/* of EaDeclPart *, two or more; else NIL */
 	bool		others_write;	/* to an existing table; false: nobody else */
 	bool		of_application; /* statements on it run as its role */
 	bool		view;			/* and none writes it */

@@ -98,6 +98,7 @@ resolve_path(EaPolicyScope *scope, EaPolicy *node, const char **message,
 			if (node->kind == EA_POLICY_INPUT && i == 0)
 				break;
 			return entity->key == NULL ? EA_POLICY_UUID :
+				entity->key_parts != NIL ? EA_POLICY_JSON :
 				entity->key_column.policy;
 		}
 		field = find_field(use, entity, node->names[i], message, hint);
@@ -124,6 +125,7 @@ resolve_path(EaPolicyScope *scope, EaPolicy *node, const char **message,
 		member = linitial(field->members);
 		if (last)
 			return member->entity->key == NULL ? EA_POLICY_UUID :
+				member->entity->key_parts != NIL ? EA_POLICY_JSON :
 				member->key.policy;
 		entity = member->entity;
 		node->bound = lappend(node->bound, entity);

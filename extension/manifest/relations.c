@@ -12,6 +12,7 @@
 #include "manifest/manifest.h"
 #include "manifest/own_fields.h"
 #include "manifest/relations.h"
+#include "manifest/several_columns.h"
 #include "manifest/through.h"
 #include "request/errors.h"
 
@@ -36,12 +37,18 @@ add_member(EaDeclField *field, EaDeclEntity *target, const char *column)
 	return member;
 }
 
-/* The same, of a column that the field's own table has. */
+/*
+ * The same, of a column that the field's own table has, or of several, as
+ * "columns" has them under a name.
+ */
 static void
-add_owned(EaDeclField *field, EaDeclEntity *target, const char *column)
+add_owned(EaManifest *m, EaDeclField *field, EaDeclEntity *target,
+		  const char *name, const char *column)
 {
 	EaDeclMember *member = add_member(field, target, column);
 
+	ea_manifest_read_member(m, field, member, name);
+	column = member->column;
 	ea_manifest_find_key(field->entity, target, column, &member->key);
 	if (field->kind == EA_TO_ONE)
 		ea_manifest_note_key(field, column);
@@ -125,7 +132,8 @@ check_one_of_field(EaManifest *m, EaDeclField *field)
 	{
 		EaDeclEntity *target = lfirst(lc);
 
-		add_owned(field, target,
+		add_owned(m, field, target,
+				  psprintf("%s.%s", field->name, target->name),
 				  ea_manifest_column(field, target,
 									 psprintf("%s_%s_id",
 											  ea_names_snake(field->name),
@@ -213,7 +221,7 @@ settle_relation(EaManifest *m, EaDeclField *field, EaDeclEntity *target)
 	}
 	if (field->kind == EA_TO_ONE)
 	{
-		add_owned(field, target,
+		add_owned(m, field, target, field->name,
 				  ea_manifest_column(field, NULL,
 									 psprintf(field->system ? "%s" : "%s_id",
 											  ea_names_snake(field->name))));
@@ -341,7 +349,12 @@ check_inverse(EaManifest *m, EaDeclField *field)
 		EaDeclMember *member = lfirst(lc);
 
 		if (member->entity == field->entity)
-			add_member(field, target, member->column)->key = member->key;
+		{
+			EaDeclMember *mirror = add_member(field, target, member->column);
+
+			mirror->key = member->key;
+			mirror->parts = member->parts;
+		}
 	}
 }
 

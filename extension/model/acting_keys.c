@@ -18,6 +18,7 @@
 #include "base/names.h"
 #include "engine/exec.h"
 #include "model/acting_keys.h"
+#include "model/id_columns.h"
 #include "model/row_tenant.h"
 #include "trust/pin.h"
 
@@ -95,21 +96,21 @@ is_named(const EaEntity *entity, const Key *key)
 	return false;
 }
 
-/* The key is over this column, and that of the tenant. */
+/* The key is over this column, or these, and that of the tenant. */
 static bool
 key_is_over(const Key *key, const EaEntity *entity, const char *column)
 {
-	bool		found = false;
+	int			found = 0;
 
 	for (int i = 0; i < key->ncolumns; i++)
 	{
-		if (strcmp(key->columns[i], column) == 0)
-			found = true;
+		if (ea_columns_find(column, key->columns[i]) >= 0)
+			found++;
 		else if (ea_row_tenant_column(entity) == NULL ||
 				 strcmp(key->columns[i], ea_row_tenant_column(entity)) != 0)
 			return false;
 	}
-	return found;
+	return found == ea_columns_count(column);
 }
 
 /*

@@ -16,6 +16,7 @@
 #include "model/application.h"
 #include "model/catalog_load.h"
 #include "model/entity.h"
+#include "model/id_columns.h"
 #include "model/held_column.h"
 
 /* Words by the value that they stand for; of operations its bit. */
@@ -240,6 +241,32 @@ load_join(EaField *field, const EaJson *join)
 	field->read_only |= field->join_repeats || field->join_served;
 }
 
+/*
+ * The columns of ids and what they are, from a list of two or more; false if
+ * there is only one.
+ */
+static bool
+load_parts(const EaJson *list, char **columns, EaIdKey *key)
+{
+	EaIdKey    *parts;
+	const char *quotes[EA_ID_MOST_PARTS];
+	int			n = 0;
+
+	if (list->kind != EA_JSON_ARRAY || list->count < 2)
+		return false;
+	if (list->count > EA_ID_MOST_PARTS)
+		elog(ERROR, "a stored definition has a key of too many columns");
+	parts = palloc(list->count * sizeof(EaIdKey));
+	for (EaJson *part = list->first; part != NULL; part = part->next)
+	{
+		load_key(part, &parts[n]);
+		quotes[n++] = quoted(part, "column");
+	}
+	*columns = ea_columns_join(quotes, n);
+	*key = ea_id_key_of(parts, n);
+	return true;
+}
+
 static void
 load_relationship(EaField *field, const EaJson *json)
 {
@@ -256,8 +283,12 @@ load_relationship(EaField *field, const EaJson *json)
 
 		member->entity_name = need_string(item, "entity");
 		member->type = need_string(item, "type");
-		member->column = quoted(item, "column");
-		load_key(item, &member->key);
+		if (!load_parts(get_part(item, "parts", EA_JSON_ARRAY),
+						&member->column, &member->key))
+		{
+			member->column = quoted(item, "column");
+			load_key(item, &member->key);
+		}
 		if (ea_catalog_has_column(field))
 			field->columns[field->ncolumns++] = (EaColumn) {
 				member->column, member->key.type->oid,
@@ -489,6 +520,49 @@ load_columns(EaEntity *entity, const EaJson *definition)
 			 entity->name);
 }
 
+/* A client can set the part of the key by a field. */
+static bool
+is_set_by_field(const EaEntity *entity, int part)
+{
+	const char *column = ea_columns_get(entity->id_column, part);
+
+	for (int i = 0; i < entity->npart_fields; i++)
+	{
+		const EaField *field = entity->part_fields[i];
+
+		if (!field->read_only && field->required &&
+			ea_columns_find(field->columns[0].name, column) >= 0)
+			return true;
+	}
+	return false;
+}
+
+/* The fields that have columns of the key. */
+static void
+find_key_fields(EaEntity *entity)
+{
+	bool		several = entity->key.nparts > 0;
+
+	if (several)
+		entity->part_fields = palloc(Max(entity->nfields, 1) *
+									 sizeof(EaField *));
+	for (int i = 0; i < entity->nfields; i++)
+	{
+		EaField    *field = &entity->fields[i];
+
+		if (field->ncolumns != 1 ||
+			!ea_columns_share(field->columns[0].name, entity->id_column))
+			continue;
+		if (several)
+			entity->part_fields[entity->npart_fields++] = field;
+		else if (!ea_columns_are_several(field->columns[0].name))
+			entity->key_field = field;
+	}
+	entity->parts_are_fields = several;
+	for (int i = 0; i < entity->key.nparts; i++)
+		entity->parts_are_fields &= is_set_by_field(entity, i);
+}
+
 /* Only existing tables say what their keys are. */
 static void
 load_own_key(EaEntity *entity, const EaJson *parts, const char *maker)
@@ -496,18 +570,10 @@ load_own_key(EaEntity *entity, const EaJson *parts, const char *maker)
 	entity->key = ea_id_uuids;
 	if (parts->kind != EA_JSON_ARRAY)
 		return;
-	if (parts->count != 1)
-		elog(ERROR, "a stored definition has a key of several columns");
-	load_key(parts->first, &entity->key);
+	if (!load_parts(parts, &entity->id_column, &entity->key))
+		load_key(parts->first, &entity->key);
 	entity->maker = word_value(id_makers, maker);
-	for (int i = 0; i < entity->nfields; i++)
-	{
-		EaField    *field = &entity->fields[i];
-
-		if (field->ncolumns == 1 &&
-			strcmp(field->columns[0].name, entity->id_column) == 0)
-			entity->key_field = field;
-	}
+	find_key_fields(entity);
 }
 
 EaEntity *

@@ -15,6 +15,7 @@
 #include "utils/syscache.h"
 
 #include "model/constraint_field.h"
+#include "model/id_columns.h"
 #include "model/row_tenant.h"
 
 /* The field of the columns so far. */
@@ -37,7 +38,7 @@ field_of(const About *about, const char *column)
 
 		for (int c = 0; c < field->ncolumns; c++)
 		{
-			if (strcmp(field->columns[c].name, quoted) == 0)
+			if (ea_columns_find(field->columns[c].name, quoted) >= 0)
 				return field;
 		}
 	}
@@ -137,6 +138,46 @@ add_columns(About *about, HeapTuple constraint, AttrNumber which)
 		add_column(about, ((int16 *) ARR_DATA_PTR(array))[i]);
 }
 
+static bool
+is_over(const About *about, const char *columns, const int16 *numbers, int n)
+{
+	if (n < 2 || ea_columns_count(columns) != n)
+		return false;
+	for (int i = 0; i < n; i++)
+	{
+		char	   *name = get_attname(about->relid, numbers[i], false);
+
+		if (ea_columns_find(columns, quote_identifier(name)) < 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The reference of several columns that a foreign key is of, or NULL: other
+ * fields may have some of them, too.
+ */
+static EaField *
+field_of_key(const About *about, HeapTuple constraint)
+{
+	bool		isnull;
+	Datum		numbers = SysCacheGetAttr(CONSTROID, constraint,
+										  Anum_pg_constraint_conkey, &isnull);
+	ArrayType  *array = DatumGetArrayTypeP(numbers);
+
+	for (int i = 0; i < about->entity->nfields; i++)
+	{
+		EaField    *field = &about->entity->fields[i];
+
+		if (field->ncolumns > 0 &&
+			is_over(about, field->columns[0].name,
+					(int16 *) ARR_DATA_PTR(array),
+					ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array))))
+			return field;
+	}
+	return NULL;
+}
+
 EaField *
 ea_constraint_field(EaEntity *entity, Oid relid, Oid constraint,
 					bool referred)
@@ -149,7 +190,11 @@ ea_constraint_field(EaEntity *entity, Oid relid, Oid constraint,
 	if (!HeapTupleIsValid(tuple))
 		return NULL;
 	form = (Form_pg_constraint) GETSTRUCT(tuple);
-	if (referred)
+	if (!referred && form->contype == CONSTRAINT_FOREIGN)
+		about.field = field_of_key(&about, tuple);
+	if (about.field != NULL)
+		;						/* it is over these columns alone */
+	else if (referred)
 		add_columns(&about, tuple, Anum_pg_constraint_confkey);
 	else if (form->contype == CONSTRAINT_FOREIGN ||
 			 form->contype == CONSTRAINT_CHECK)
@@ -164,7 +209,7 @@ ea_constraint_field(EaEntity *entity, Oid relid, Oid constraint,
 static bool
 is_of_id(EaEntity *entity, Form_pg_index form)
 {
-	bool		found = false;
+	int			found = 0;
 
 	for (int i = 0; i < form->indnkeyatts; i++)
 	{
@@ -172,14 +217,15 @@ is_of_id(EaEntity *entity, Form_pg_index form)
 		const char *column = number <= 0 ? "" :
 			quote_identifier(get_attname(form->indrelid, number, false));
 
-		if (strcmp(column, entity->id_column) == 0)
-			found = true;
+		/* one that names a column twice is unique without the others, too */
+		if (ea_columns_find(entity->id_column, column) >= 0)
+			found++;
 		else if (!entity->of_application ||
 				 ea_row_tenant_column(entity) == NULL ||
 				 strcmp(column, ea_row_tenant_column(entity)) != 0)
 			return false;
 	}
-	return found;
+	return found == ea_columns_count(entity->id_column);
 }
 
 bool

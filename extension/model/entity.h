@@ -55,7 +55,8 @@ typedef struct EaMember
 {
 	char	   *entity_name;
 	char	   *type;			/* resource type */
-	char	   *column;			/* quoted; of the owning side's table */
+	char	   *column;			/* quoted; of the owning side's table; or
+								 * several, as in model/id_columns.h */
 	EaIdKey		key;			/* of that column */
 	EaEntity   *entity;			/* filled by ea_catalog_target() */
 } EaMember;
@@ -263,11 +264,15 @@ struct EaEntity
 	struct EaActing *acting;	/* of acting_keys.c: there were no others */
 
 	/* the columns that are no fields', quoted */
-	char	   *id_column;
+	char	   *id_column;		/* or several, as in model/id_columns.h */
 	EaIdKey		key;			/* what ids are */
 	EaIdMaker	maker;
 	EaField    *key_field;		/* whose column it is as well, or NULL */
 	EaRowTenant row_tenant;		/* of what is tenant-scoped */
+	int			npart_fields;
+	EaField   **part_fields;	/* of a key of several: those that have some of
+								 * its columns, */
+	bool		parts_are_fields;	/* and they have all of them, to be set */
 	char	   *version_column; /* of what is locked optimistically; */
 	bool		by_xmin;		/* PostgreSQL's own, which nobody writes */
 	char	   *deleted_column; /* of what is deleted softly */
@@ -317,6 +322,10 @@ extern EaField *ea_catalog_field(EaEntity *entity, const char *name, int len);
 /* createdAt, updatedAt: their columns are written with each row anyway. */
 #define ea_catalog_is_time(field) \
 	((field)->system && (field)->kind == EA_ATTRIBUTE)
+
+/* Fields that a client can set say all of the id. */
+#define ea_catalog_fields_say_id(entity) \
+	((entity)->key_field != NULL || (entity)->parts_are_fields)
 
 /* Anybody may make anew, with its id, what was deleted. */
 #define ea_catalog_reuses_ids(entity) \

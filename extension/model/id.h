@@ -5,10 +5,11 @@
  * or dates.  In the API an id is a string in one form, the canonical one: a
  * number as PostgreSQL writes it, and of a text `~0` for `~`, `~1` for `/`,
  * `~2` for `,`, `~4` for `\`, with `~3` before one that no address could end
- * in.  Here it has 16 bytes whatever the key is: the UUID, the number, or the
- * place of the text, of which a request keeps one copy.  So two ids of one
- * entity within a request are equal if their bytes are, and ordered by them,
- * though in no order that means anything.
+ * in.  Where a key has several parts, there is a comma between them.  Here an
+ * id has 16 bytes whatever the key is: the UUID, the number, or the place of
+ * the text or of the parts, of which a request keeps one copy.  So two ids of
+ * one entity within a request are equal if their bytes are, and ordered by
+ * them, though in no order that means anything.
  */
 #ifndef EA_ID_H
 #define EA_ID_H
@@ -28,8 +29,12 @@ typedef enum EaIdForm
 {
 	EA_ID_UUID,
 	EA_ID_NUMBER,				/* an int64: of all integers, and of dates */
-	EA_ID_TEXT					/* an EaIdText * */
+	EA_ID_TEXT,					/* an EaIdText * */
+	EA_ID_PARTS					/* an EaIdParts * (model/id_parts.h) */
 } EaIdForm;
+
+/* Columns that a key may have. */
+#define EA_ID_MOST_PARTS 8
 
 /* Values of a text, once in each request. */
 typedef struct EaIdText
@@ -39,13 +44,21 @@ typedef struct EaIdText
 	Datum		value;			/* of the key's type */
 } EaIdText;
 
-/* A column that has ids: an entity's key, or one that refers to it. */
+/*
+ * A column that has ids, or several: an entity's key, or what refers to it.
+ *
+ * An id of several parts is read as a record.  As a value of a statement it is
+ * an EaIdParts *, and a list of such an EaIdRows *, which have the type's oids
+ * all the same: ea_sqlbuf_value() writes a parameter for each part.
+ */
 typedef struct EaIdKey
 {
 	EaIdForm	form;
 	const EaType *type;			/* of its values as they are read, compared
 								 * and written */
 	int			length;			/* characters of a text; 0: any number */
+	int			nparts;			/* 0: it is one column */
+	const struct EaIdKey *parts;
 } EaIdKey;
 
 /* The key of all tables that the service makes. */
@@ -57,6 +70,9 @@ extern const EaIdKey ea_id_uuids;
  * type that is no key's.
  */
 extern bool ea_id_key(const char *type, int length, EaIdKey *key);
+
+/* The key that has these parts, two or more. */
+extern EaIdKey ea_id_key_of(const EaIdKey *parts, int nparts);
 
 /* One refers to the other: their ids have the same bytes. */
 extern bool ea_id_same_kind(const EaIdKey *a, const EaIdKey *b);

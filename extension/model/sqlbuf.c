@@ -12,6 +12,8 @@
 #include "cluster/distributed.h"
 #include "cluster/shards.h"
 #include "model/application.h"
+#include "model/id_columns.h"
+#include "model/id_parts.h"
 #include "model/row_tenant.h"
 #include "model/sqlbuf.h"
 #include "model/table_check.h"
@@ -40,8 +42,21 @@ ea_sqlbuf_init(EaSqlBuf *b, EaRequest *req)
 }
 
 void
+ea_sqlbuf_columns(EaSqlBuf *b, int alias, const char *columns)
+{
+	ea_columns_append(&b->text, columns, alias);
+}
+
+void
 ea_sqlbuf_column(EaSqlBuf *b, int alias, const char *column)
 {
+	if (unlikely(ea_columns_are_several(column)))
+	{
+		ea_sqlbuf_add(b, "(");
+		ea_sqlbuf_columns(b, alias, column);
+		ea_sqlbuf_add(b, ")");
+		return;
+	}
 	ea_sqlbuf_add(b, "t");
 	ea_text_number(&b->text, alias);
 	ea_sqlbuf_add(b, ".");
@@ -54,10 +69,26 @@ ea_sqlbuf_reads(EaSqlBuf *b, Oid type)
 	*EA_GROW_ARRAY(b->reads, b->nreads, b->maxreads) = type;
 }
 
+/* A record, or null where one of its values is null. */
+void
+ea_sqlbuf_id_read(EaSqlBuf *b, int alias, const char *column)
+{
+	if (likely(!ea_columns_are_several(column)))
+	{
+		ea_sqlbuf_column(b, alias, column);
+		return;
+	}
+	ea_sqlbuf_add(b, "CASE WHEN ");
+	ea_sqlbuf_column(b, alias, column);
+	ea_sqlbuf_add(b, " IS NOT NULL THEN ");
+	ea_sqlbuf_column(b, alias, column);
+	ea_sqlbuf_add(b, " END");
+}
+
 void
 ea_sqlbuf_select(EaSqlBuf *b, int alias, const char *column, Oid type)
 {
-	ea_sqlbuf_column(b, alias, column);
+	ea_sqlbuf_id_read(b, alias, column);
 	ea_sqlbuf_reads(b, type);
 }
 
@@ -82,7 +113,7 @@ ea_sqlbuf_column_read(EaSqlBuf *b, int alias, const EaColumn *column)
 {
 	if (column->before != NULL)
 		ea_sqlbuf_add(b, column->before);
-	ea_sqlbuf_column(b, alias, column->name);
+	ea_sqlbuf_id_read(b, alias, column->name);
 	if (column->before != NULL)
 		ea_sqlbuf_add(b, column->after);
 }
@@ -113,11 +144,107 @@ ea_sqlbuf_param(EaSqlBuf *b, Oid type, Datum value, bool isnull)
 	return b->nparams;
 }
 
+/* `$1, $2` */
+static void
+add_parts(EaSqlBuf *b, const EaIdParts *parts)
+{
+	for (int i = 0; i < parts->n; i++)
+	{
+		if (i > 0)
+			ea_sqlbuf_add(b, ", ");
+		ea_sqlbuf_value(b, ea_id_parts_type(parts, i),
+						ea_id_parts_datum(parts, i), false);
+	}
+}
+
+void
+ea_sqlbuf_id_bare(EaSqlBuf *b, const EaIdKey *key, const EaId *id)
+{
+	if (key->nparts > 0)
+		add_parts(b, ea_id_parts(id));
+	else
+		ea_sqlbuf_id(b, key, id);
+}
+
+void
+ea_sqlbuf_arrays(EaSqlBuf *b, const EaIdRows *rows)
+{
+	for (int i = 0; i < rows->nparts; i++)
+	{
+		if (i > 0)
+			ea_sqlbuf_add(b, ", ");
+		ea_sqlbuf_value(b, rows->types[i], rows->arrays[i], false);
+	}
+}
+
+void
+ea_sqlbuf_set_id(EaSqlBuf *b, StringInfo set, const char *column,
+				 const EaIdKey *key, const EaId *id)
+{
+	const EaIdParts *parts;
+
+	if (set->len > 0)
+		ea_text_string(set, ", ");
+	if (key->nparts == 0)
+	{
+		ea_text_format(set, "%s = $%d", column,
+					   ea_sqlbuf_param(b, key->type->oid,
+									   ea_id_datum(key, id), false));
+		return;
+	}
+	parts = ea_id_parts(id);
+	for (int i = 0; i < parts->n; i++)
+		ea_text_format(set, "%s%s = $%d", i > 0 ? ", " : "",
+					   ea_columns_get(column, i),
+					   ea_sqlbuf_param(b, ea_id_parts_type(parts, i),
+									   ea_id_parts_datum(parts, i), false));
+}
+
+void
+ea_sqlbuf_set_null(StringInfo set, const char *column, const char *but)
+{
+	int			n = ea_columns_count(column);
+
+	for (int i = 0; i < n; i++)
+	{
+		const char *part = ea_columns_get(column, i);
+
+		if (n == 1 || ea_columns_find(but, part) < 0)
+			ea_text_format(set, "%s%s = NULL", set->len > 0 ? ", " : "", part);
+	}
+}
+
 void
 ea_sqlbuf_value(EaSqlBuf *b, Oid type, Datum value, bool isnull)
 {
+	if (unlikely(type == RECORDOID || type == RECORDARRAYOID))
+	{
+		if (isnull)
+			elog(ERROR, "an id of several parts is null");
+		if (type == RECORDOID)
+		{
+			ea_sqlbuf_add(b, "(");
+			add_parts(b, (const EaIdParts *) DatumGetPointer(value));
+			ea_sqlbuf_add(b, ")");
+		}
+		else
+		{
+			/* unnest() of several arrays is only known by its bare name */
+			ea_sqlbuf_add(b, "SELECT * FROM unnest(");
+			ea_sqlbuf_arrays(b, (const EaIdRows *) DatumGetPointer(value));
+			ea_sqlbuf_add(b, ")");
+		}
+		return;
+	}
 	ea_sqlbuf_add(b, "$");
 	ea_text_number(&b->text, ea_sqlbuf_param(b, type, value, isnull));
+}
+
+void
+ea_sqlbuf_order_by(EaSqlBuf *b, int alias, const char *column)
+{
+	ea_sqlbuf_add(b, " ORDER BY ");
+	ea_sqlbuf_columns(b, alias, column);
 }
 
 void
@@ -135,6 +262,16 @@ ea_sqlbuf_is(EaSqlBuf *b, int alias, const char *column, const EaIdKey *key,
 	ea_sqlbuf_column(b, alias, column);
 	ea_sqlbuf_add(b, " = ");
 	ea_sqlbuf_id(b, key, id);
+}
+
+void
+ea_sqlbuf_equal(EaSqlBuf *b, int alias, const char *column, int other,
+				const char *of_other)
+{
+	ea_sqlbuf_add(b, " AND ");
+	ea_sqlbuf_column(b, alias, column);
+	ea_sqlbuf_add(b, " = ");
+	ea_sqlbuf_column(b, other, of_other);
 }
 
 void
@@ -358,8 +495,11 @@ add_predicates(EaSqlBuf *b, EaEntity *entity, int alias, EaOperation op)
 
 	/* what has no key is no resource */
 	if (entity->view)
-		ea_sqlbuf_addf(b, " AND t%d.%s IS NOT NULL", alias,
-					   entity->id_column);
+	{
+		ea_sqlbuf_add(b, " AND ");
+		ea_sqlbuf_column(b, alias, entity->id_column);
+		ea_sqlbuf_add(b, " IS NOT NULL");
+	}
 	if (entity->soft_delete && !b->deleted_too)
 		add_shown(b, entity, alias);
 	if (op == EA_OP_DELETE)
@@ -472,8 +612,8 @@ add_joins(EaSqlBuf *b)
 					   place_of_entity(b, join->entity, AccessShareLock),
 					   join->alias);
 		add_predicates(b, join->entity, join->alias, EA_OP_READ);
-		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", join->alias,
-					   join->entity->id_column, join->from, join->column);
+		ea_sqlbuf_equal(b, join->alias, join->entity->id_column, join->from,
+						join->column);
 	}
 	b->joins = NIL;
 }
@@ -700,11 +840,9 @@ ea_sqlbuf_hop(EaSqlBuf *b, EaField *field, int member, int from)
 		return add_linked(b, field, target, from);
 	alias = ea_sqlbuf_from(b, target, EA_OP_READ);
 	if (ea_catalog_has_column(field))
-		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", alias, target->id_column,
-					   from, column);
+		ea_sqlbuf_equal(b, alias, target->id_column, from, column);
 	else
-		ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s", alias, column, from,
-					   field->entity->id_column);
+		ea_sqlbuf_equal(b, alias, column, from, field->entity->id_column);
 	return alias;
 }
 

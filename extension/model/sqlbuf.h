@@ -97,6 +97,14 @@ extern void ea_sqlbuf_init(EaSqlBuf *b, EaRequest *req);
 extern void ea_sqlbuf_column(EaSqlBuf *b, int alias, const char *column);
 
 /*
+ * The column may be several (model/id_columns.h): then that is a row of them,
+ * to be compared; here with commas between them, for lists of columns; and the
+ * value that they have together.
+ */
+extern void ea_sqlbuf_columns(EaSqlBuf *b, int alias, const char *columns);
+extern void ea_sqlbuf_id_read(EaSqlBuf *b, int alias, const char *column);
+
+/*
  * The next column of the rows is read as one of this type; the other function
  * appends the column as well.  A statement whose rows are read names all of
  * them, or it does not run.
@@ -134,16 +142,20 @@ extern void ea_sqlbuf_convert(EaSqlBuf *b, const EaField *field, Datum value);
 extern int	ea_sqlbuf_param(EaSqlBuf *b, Oid type, Datum value, bool isnull);
 extern void ea_sqlbuf_value(EaSqlBuf *b, Oid type, Datum value, bool isnull);
 
-/* Append ` LIMIT <rows>`. */
+/* Append ` ORDER BY t<alias>.<column>`, and ` LIMIT <rows>`. */
+extern void ea_sqlbuf_order_by(EaSqlBuf *b, int alias, const char *column);
 extern void ea_sqlbuf_limit(EaSqlBuf *b, int rows);
 
 /*
- * Append ` AND t<alias>.<column> = $n` with an id, and ` AND t<alias>.<column>
- * <which> ($n)` with an array of them, where `which` is `= ANY` or the like.
- * The key is that of the ids: the column may be one that refers to it.
+ * Append ` AND t<alias>.<column> = $n` with an id, the same with a column of
+ * another relation, and ` AND t<alias>.<column> <which> ($n)` with an array of
+ * them, where `which` is `= ANY` or the like.  The key is that of the ids: the
+ * column may be one that refers to it.
  */
 extern void ea_sqlbuf_is(EaSqlBuf *b, int alias, const char *column,
 						 const EaIdKey *key, const EaId *id);
+extern void ea_sqlbuf_equal(EaSqlBuf *b, int alias, const char *column,
+							int other, const char *of_other);
 extern void ea_sqlbuf_among(EaSqlBuf *b, int alias, const char *column,
 							const char *which, const EaIds *ids);
 
@@ -157,6 +169,23 @@ extern void ea_sqlbuf_among(EaSqlBuf *b, int alias, const char *column,
 /* A parameter, and `$n` written. */
 #define ea_sqlbuf_id(b, key, id) \
 	ea_sqlbuf_value((b), (key)->type->oid, ea_id_datum((key), (id)), false)
+
+/* The same without parentheses, where there are several parts. */
+extern void ea_sqlbuf_id_bare(EaSqlBuf *b, const EaIdKey *key,
+							  const EaId *id);
+
+/* The arrays of a list of ids of several parts, for unnest(). */
+struct EaIdRows;
+extern void ea_sqlbuf_arrays(EaSqlBuf *b, const struct EaIdRows *rows);
+
+/*
+ * Append `<column> = $n` to the assignments of an UPDATE, for each column that
+ * an id has; or null, but to those that are among `but` as well.
+ */
+extern void ea_sqlbuf_set_id(EaSqlBuf *b, StringInfo set, const char *column,
+							 const EaIdKey *key, const EaId *id);
+extern void ea_sqlbuf_set_null(StringInfo set, const char *column,
+							   const char *but);
 
 /* Number of the parameter with the request's tenant, added once. */
 extern int	ea_sqlbuf_tenant(EaSqlBuf *b);

@@ -22,6 +22,7 @@
 #include "model/application.h"
 #include "model/constraint_field.h"
 #include "model/held_column.h"
+#include "model/id_columns.h"
 #include "model/row_tenant.h"
 #include "model/table_check.h"
 #include "model/table_indexes.h"
@@ -124,6 +125,22 @@ column_fault(TupleDesc desc, const Wanted *wanted)
 					", without a nondeterministic collation" : "");
 }
 
+/* Of each part; wanted has what is the same of all. */
+static const char *
+ids_fault(TupleDesc desc, Wanted wanted, const char *columns,
+		  const EaIdKey *key)
+{
+	const char *why = NULL;
+
+	for (int i = 0; why == NULL && i < key->nparts; i++)
+	{
+		wanted.column = ea_columns_get(columns, i);
+		wanted.type = key->parts[i].type->oid;
+		why = column_fault(desc, &wanted);
+	}
+	return why;
+}
+
 static const char *
 system_columns_fault(const EaEntity *entity, TupleDesc desc)
 {
@@ -152,7 +169,9 @@ system_columns_fault(const EaEntity *entity, TupleDesc desc)
 			columns[i].not_null, entity->view, NULL, i == 0
 		};
 
-		if (wanted.column != NULL)
+		if (i == 0 && entity->key.nparts > 0)
+			why = ids_fault(desc, wanted, entity->id_column, &entity->key);
+		else if (wanted.column != NULL)
 			why = column_fault(desc, &wanted);
 	}
 	return why;
@@ -173,7 +192,10 @@ ea_table_check_fault(const EaEntity *entity, TupleDesc desc)
 		{
 			wanted.column = field->columns[c].name;
 			wanted.type = field->columns[c].held;
-			why = column_fault(desc, &wanted);
+			why = wanted.type == RECORDOID ?
+				ids_fault(desc, wanted, wanted.column,
+						  &field->members[c].key) :
+				column_fault(desc, &wanted);
 		}
 	}
 	return why;
@@ -217,8 +239,8 @@ ea_table_check_key_fault(const EaEntity *entity, Relation rel)
 	return apart ? NULL :
 		psprintf("table %s has no primary key or immediate unique constraint "
 				 "on %s any more, so an id of entity \"%s\" may be that of "
-				 "several rows", entity->table, entity->id_column,
-				 entity->name);
+				 "several rows", entity->table,
+				 ea_columns_list(entity->id_column), entity->name);
 }
 
 const char *

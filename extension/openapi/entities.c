@@ -262,6 +262,38 @@ may_write(EaField *field, Purpose purpose)
 	return !side->write_once || (purpose == FOR_CREATE && side == field);
 }
 
+/* The pattern of a part of an id of several. */
+static const char *
+part_pattern(const EaIdKey *key)
+{
+	switch (key->form)
+	{
+		case EA_ID_UUID:
+			return "[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}";
+		case EA_ID_NUMBER:
+			return key->type->form == EA_FORM_DATE ?
+				"(-?infinity|-?[0-9]{4,7}(-[0-9]{2}){2})" :
+				"(0|-?[1-9][0-9]*)";
+		case EA_ID_TEXT:
+		case EA_ID_PARTS:
+			break;
+	}
+	return "([^~/,\\\\]|~[0124])*";
+}
+
+static void
+put_parts(EaApi *api, const EaIdKey *key)
+{
+	StringInfoData pattern;
+
+	initStringInfo(&pattern);
+	for (int i = 0; i < key->nparts; i++)
+		appendStringInfo(&pattern, "%s%s", i == 0 ? "^" : ",",
+						 part_pattern(&key->parts[i]));
+	ea_jsonfmt_put(api->out, "{'type':'string','pattern':%q}",
+				   psprintf("%s$", pattern.data));
+}
+
 void
 ea_openapi_id(EaApi *api, const EaIdKey *key)
 {
@@ -284,6 +316,9 @@ ea_openapi_id(EaApi *api, const EaIdKey *key)
 						   "'pattern':%q}",
 						   "^(~3(\\.\\.?|aggregates)?|"
 						   "([^~/,\\\\]|~[0124])+)$");
+			break;
+		case EA_ID_PARTS:
+			put_parts(api, key);
 			break;
 	}
 }
@@ -486,7 +521,7 @@ write_input(EaApi *api, const EaApiEntity *item, Purpose purpose)
 					   ea_openapi_refer(api, "schemas/Version"));
 	ea_jsonfmt_put(api->out, "},'required':['type'%s%s%s]}}}",
 				   update || (entity->maker == EA_ID_OF_CLIENT &&
-							  entity->key_field == NULL) ?
+							  !ea_catalog_fields_say_id(entity)) ?
 				   ",\"id\"" : "",
 				   attributes ? ",\"attributes\"" : "",
 				   relationships ? ",\"relationships\"" : "");

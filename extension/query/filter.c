@@ -218,6 +218,7 @@ collect_values(const EaRsql *tree, EaCountKey *keys, int *n)
 	}
 	if (tree->kind != EA_RSQL_COMPARISON || tree->op != EA_RSQL_EQ ||
 		end->nbranches > 0 || *n == EA_COUNT_MAX_KEYS ||
+		(end->field == NULL && end->entity->key.nparts > 0) ||
 		(end->field != NULL && ea_catalog_crosses(end->field)))
 		return false;
 	keys[*n].column = ea_rsql_sql_column(end);

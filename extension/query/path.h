@@ -37,6 +37,8 @@ struct EaStep
 	EaField    *field;			/* NULL: the id */
 	const EaType *type;			/* of the attribute or id that the path ends
 								 * at; NULL: of a relationship */
+	const char *part;			/* a column of an id that it is about; NULL:
+								 * all of it */
 	bool		to_many;		/* crosses a to-many relationship here or
 								 * later on */
 	int			nbranches;		/* 0: attribute or id */
@@ -57,9 +59,10 @@ extern EaStep *ea_path_resolve(EaRequest *req, EaEntity *entity,
 							   const EaRsql *comparison,
 							   EaCrossings *crossings, EaRsqlFault *fault);
 
-/* The column, quoted, that a path ends at. */
+/* The column, quoted, or the columns of an id, that a path ends at. */
 #define ea_rsql_sql_column(end) \
-	((end)->field == NULL ? (end)->entity->id_column : \
+	((end)->part != NULL ? (end)->part : \
+	 (end)->field == NULL ? (end)->entity->id_column : \
 	 (end)->field->columns[0].name)
 
 #endif							/* EA_PATH_H */

@@ -8,8 +8,10 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
 #include "miscadmin.h"
 
+#include "model/id_columns.h"
 #include "query/filter.h"
 #include "query/path.h"
 #include "query/sort.h"
@@ -56,10 +58,12 @@ write_scalar(EaSqlBuf *b, const Hop *hops, int nhops, const char *column,
 	target = ea_catalog_target(hop->field, hop->member);
 
 	far = b->nrelations;
-	ea_sqlbuf_addf(b, "(SELECT t%d.%s", far, column);
+	ea_sqlbuf_add(b, "(SELECT ");
+	ea_sqlbuf_columns(b, far, column);
 	ea_sqlbuf_from(b, target, EA_OP_READ);
-	ea_sqlbuf_addf(b, " AND t%d.%s = ", far,
-				   inverse ? owner : target->id_column);
+	ea_sqlbuf_add(b, " AND ");
+	ea_sqlbuf_column(b, far, inverse ? owner : target->id_column);
+	ea_sqlbuf_add(b, " = ");
 	write_scalar(b, hops, nhops - 1,
 				 inverse ? hop->field->entity->id_column : owner, alias);
 
@@ -204,6 +208,65 @@ resolve_key(EaRequest *req, EaEntity *entity, const EaSortKey *key,
 	fill_term(term, step);
 }
 
+/* An id of several parts that relationships lead to, which may be null. */
+static const EaIdKey *
+far_parts(const EaSortTerm *term)
+{
+	const EaStep *end = term->step;
+
+	if (term->plain || term->type->oid != RECORDOID)
+		return NULL;
+	while (end->nbranches > 0)
+		end = end->branches[0].rest;
+	return &end->entity->key;
+}
+
+/* The steps of a path that end at one part of the id, members alike. */
+static EaStep *
+steps_to_part(const EaStep *step, int part)
+{
+	EaStep	   *copy = palloc(sizeof(EaStep));
+
+	check_stack_depth();
+	*copy = *step;
+	if (step->nbranches == 0)
+	{
+		copy->part = ea_columns_get(step->entity->id_column, part);
+		copy->type = step->entity->key.parts[part].type;
+		return copy;
+	}
+	copy->branches = palloc(step->nbranches * sizeof(EaBranch));
+	for (int i = 0; i < step->nbranches; i++)
+	{
+		copy->branches[i] = step->branches[i];
+		copy->branches[i].rest = steps_to_part(step->branches[i].rest, part);
+	}
+	return copy;
+}
+
+/*
+ * The term, or a term for each part of an id elsewhere: such an id is no value
+ * that an index has, or a cursor.
+ */
+static void
+add_term(EaRequest *req, EaOrder *order, const EaSortTerm *term)
+{
+	const EaIdKey *key = far_parts(term);
+
+	if (key == NULL)
+		order->terms[order->n++] = *term;
+	else if (term->ends > 1)
+		refuse_sort(req, term->path, "ids of several members have no order");
+	for (int i = 0; key != NULL && i < key->nparts; i++)
+	{
+		EaSortTerm *part = &order->terms[order->n++];
+
+		*part = *term;
+		part->step = steps_to_part(term->step, i);
+		part->type = key->parts[i].type;
+	}
+}
+
 EaOrder *
 ea_sort_resolve(EaRequest *req, EaEntity *entity, const EaSortKey *keys,
 				int nkeys)
@@ -213,7 +276,8 @@ ea_sort_resolve(EaRequest *req, EaEntity *entity, const EaSortKey *keys,
 	EaCrossings crossings = {0};
 	bool		by_id = false;
 
-	order->terms = palloc0((nkeys + 1) * sizeof(EaSortTerm));
+	order->terms = palloc0((nkeys * EA_ID_MOST_PARTS + 1) *
+						   sizeof(EaSortTerm));
 	for (int i = 0; i < nkeys; i++)
 	{
 		EaSortTerm	term = {0};
@@ -228,7 +292,7 @@ ea_sort_resolve(EaRequest *req, EaEntity *entity, const EaSortKey *keys,
 
 		/* terms after the id order nothing */
 		if (!by_id)
-			order->terms[order->n++] = term;
+			add_term(req, order, &term);
 		by_id |= strcmp(keys[i].path, "id") == 0;
 	}
 	if (!by_id)
@@ -284,6 +348,22 @@ ea_sort_term_read(EaSqlBuf *b, const EaSortTerm *term, int alias)
 		ea_sqlbuf_add(b, term->crosses->after);
 }
 
+/* The id of the row itself, as an index has its columns. */
+static void
+order_by_parts(EaSqlBuf *b, const EaSortTerm *term, int alias, bool descending)
+{
+	const EaEntity *entity = term->step->entity;
+
+	for (int i = 0; i < entity->key.nparts; i++)
+	{
+		if (i > 0)
+			ea_sqlbuf_add(b, ", ");
+		ea_sqlbuf_column(b, alias, ea_columns_get(entity->id_column, i));
+		if (descending)
+			ea_sqlbuf_add(b, " DESC");
+	}
+}
+
 /*
  * Nulls come last going up and first going down, as
  * PostgreSQL has it; so going backwards is the other direction for each term.
@@ -301,6 +381,11 @@ ea_sort_order(EaSqlBuf *b, const EaOrder *order, int alias, int position,
 			ea_sqlbuf_add(b, ", ");
 		if (position > 0 && i < order->n - 1 && term->crosses == NULL)
 			ea_sqlbuf_addf(b, "%d", position + i);
+		else if (term->plain && term->type->oid == RECORDOID)
+		{
+			order_by_parts(b, term, alias, term->descending != backwards);
+			continue;
+		}
 		else
 			ea_sort_term(b, term, alias);
 		if (term->descending != backwards)

@@ -74,6 +74,11 @@ write_value(Range *range, int i)
 	const CursorPage *page = range->page;
 	bool		id = i == page->order->n - 1;
 
+	if (id && page->source->entity->key.nparts > 0)
+	{
+		ea_sqlbuf_id(range->b, &page->source->entity->key, &page->cursor.id);
+		return;
+	}
 	if (range->params[i] == 0)
 		range->params[i] =
 			ea_sqlbuf_param(range->b, page->order->terms[i].type->oid,
@@ -172,19 +177,26 @@ is_uniform(const CursorPage *page)
 static void
 write_row_comparison(Range *range)
 {
+	const EaEntity *entity = range->page->source->entity;
 	int			n = range->page->order->n;
 
 	ea_sqlbuf_add(range->b, "(");
 	for (int i = 0; i < n; i++)
 	{
 		ea_sqlbuf_add(range->b, i > 0 ? ", " : "");
-		write_term(range, i);
+		if (i == n - 1)
+			ea_sqlbuf_columns(range->b, range->alias, entity->id_column);
+		else
+			write_term(range, i);
 	}
 	ea_sqlbuf_add(range->b, goes_down(range->page, 0) ? ") < (" : ") > (");
 	for (int i = 0; i < n; i++)
 	{
 		ea_sqlbuf_add(range->b, i > 0 ? ", " : "");
-		write_value(range, i);
+		if (i == n - 1 && entity->key.nparts > 0)
+			ea_sqlbuf_id_bare(range->b, &entity->key, &range->page->cursor.id);
+		else
+			write_value(range, i);
 	}
 	ea_sqlbuf_add(range->b, ")");
 }

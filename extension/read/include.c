@@ -130,7 +130,7 @@ fetch_wanted(EaDocument *doc, Wanted *wanted, EaResourceList *fresh)
 	alias = ea_sqlbuf_from(&b, wanted->entity, EA_OP_READ);
 	ea_sqlbuf_among(&b, alias, wanted->entity->id_column, "= ANY",
 					&wanted->ids);
-	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s", alias, wanted->entity->id_column);
+	ea_sqlbuf_order_by(&b, alias, wanted->entity->id_column);
 
 	/* the first row that is too many refuses the request */
 	if (wanted->ids.n > ea_guc_max_included)

@@ -109,10 +109,9 @@ write_inverse(EaSqlBuf *b, LinkageSink *sink, const EaIds *ids)
 		ea_sqlbuf_select_id(b, 0, target);
 	}
 	alias = add_links(b, sink, ids);
-	ea_sqlbuf_add(b, " ORDER BY ");
-	ea_sqlbuf_column(b, alias, column);
+	ea_sqlbuf_order_by(b, alias, column);
 	ea_sqlbuf_add(b, ", ");
-	ea_sqlbuf_column(b, alias, target->id_column);
+	ea_sqlbuf_columns(b, alias, target->id_column);
 }
 
 static void

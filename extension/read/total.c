@@ -20,7 +20,8 @@ count_by_index(EaRequest *req, const EaListSource *source,
 		return false;
 	if (source->field != NULL)
 	{
-		if (source->field->kind != EA_TO_MANY)
+		if (source->field->kind != EA_TO_MANY ||
+			source->field->entity->key.nparts > 0)
 			return false;
 		keys[n].column = source->field->members[0].column;
 		keys[n].type = source->field->entity->key.type->oid;

@@ -247,9 +247,12 @@ struct EaWriteBefore
 };
 
 static void
-keep_column(EaWriteBefore *before, const EaColumn *of, TupleTableSlot *slot)
+keep_column(EaWriteBefore *before, const EaField *field, int member,
+			TupleTableSlot *slot)
 {
 	Column	   *column = &before->columns[before->ncolumns++];
+	const EaColumn *of = &field->columns[member];
+	EaId		id;
 	bool		byval;
 	int16		len;
 
@@ -259,6 +262,13 @@ keep_column(EaWriteBefore *before, const EaColumn *of, TupleTableSlot *slot)
 	if (column->isnull)
 		return;
 	column->value = slot->tts_values[before->ncolumns];
+	if (of->type == RECORDOID)
+	{
+		ea_id_take(before->input->req, &field->members[member].key,
+				   column->value, &id);
+		column->value = ea_id_datum(&field->members[member].key, &id);
+		return;
+	}
 	get_typlenbyval(of->type, &len, &byval);
 	if (len == -1)
 		column->value = PointerGetDatum(PG_DETOAST_DATUM_COPY(column->value));
@@ -293,7 +303,7 @@ before_row(void *arg, TupleTableSlot *slot)
 		before->values[i] = stored_json(before->input->req, field, slot,
 										&first);
 		for (int c = 0; before->keeps && c < field->ncolumns; c++)
-			keep_column(before, &field->columns[c], slot);
+			keep_column(before, field, c, slot);
 	}
 }
 
@@ -326,6 +336,7 @@ ea_changes_before(EaInput *input)
 	replaced->columns = palloc((1 + ncolumns) * sizeof(char *));
 	replaced->types = palloc((1 + ncolumns) * sizeof(Oid));
 	replaced->numbers = palloc((1 + ncolumns) * sizeof(AttrNumber));
+	replaced->declined = entity->key.nparts > 0;
 	add_replaced(replaced, entity->id_column, entity->key.type->oid);
 	for (int i = 0; i < entity->nfields; i++)
 	{
@@ -334,8 +345,11 @@ ea_changes_before(EaInput *input)
 		replaced->declined |= input->fields[i].given &&
 			ea_catalog_crosses(field);
 		for (int c = 0; input->fields[i].given && c < field->ncolumns; c++)
+		{
+			replaced->declined |= field->columns[c].type == RECORDOID;
 			add_replaced(replaced, field->columns[c].name,
 						 field->columns[c].type);
+		}
 	}
 	return before;
 }
@@ -351,8 +365,17 @@ ea_changes_ask(EaSqlBuf *b, EaWriteBefore *before, int alias)
 	{
 		const Column *column = &before->columns[i];
 
-		ea_sqlbuf_addf(b, " AND t%d.%s IS NOT DISTINCT FROM ", alias,
-					   column->of->name);
+		ea_sqlbuf_add(b, " AND ");
+		if (column->of->type == RECORDOID && column->isnull)
+		{
+			/* some of the columns may have a value all the same */
+			ea_sqlbuf_add(b, "NOT ");
+			ea_sqlbuf_column(b, alias, column->of->name);
+			ea_sqlbuf_add(b, " IS NOT NULL");
+			continue;
+		}
+		ea_sqlbuf_column(b, alias, column->of->name);
+		ea_sqlbuf_add(b, " IS NOT DISTINCT FROM ");
 		ea_sqlbuf_value(b, column->of->type, column->value, column->isnull);
 	}
 }

@@ -13,6 +13,9 @@
 
 #include "authz/authz.h"
 #include "base/uuid.h"
+#include "model/id_columns.h"
+#include "model/id_part.h"
+#include "model/id_parts.h"
 #include "model/row_tenant.h"
 #include "read/document_rows.h"
 #include "request/errors.h"
@@ -26,7 +29,10 @@
 /* A column that is written, and its value in each row. */
 typedef struct Column
 {
-	const EaColumn *into;
+	const char *name;			/* quoted */
+	Oid			type;			/* of the values, */
+	Oid			array_type;		/* and of a list of them */
+	const EaColumn *into;		/* it has this, or is a part of it */
 	EaValue    *values;
 } Column;
 
@@ -36,7 +42,10 @@ count_columns(EaEntity *entity)
 	int			n = 0;
 
 	for (int i = 0; i < entity->nfields; i++)
-		n += entity->fields[i].ncolumns;
+	{
+		for (int c = 0; c < entity->fields[i].ncolumns; c++)
+			n += ea_columns_count(entity->fields[i].columns[c].name);
+	}
 	return n;
 }
 
@@ -57,7 +66,7 @@ column_values(const EaField *field, int column, EaInput *const *inputs, int n)
 static Datum
 column_array(const Column *column, int n)
 {
-	Oid			type = column->into->type;
+	Oid			type = column->type;
 	Datum	   *values = palloc(n * sizeof(Datum));
 	bool	   *isnull = palloc(n * sizeof(bool));
 	int			dims[1] = {n};
@@ -103,7 +112,7 @@ add_single(EaSqlBuf *b, EaEntity *entity, const EaId *id, bool with_id,
 	if (with_id && entity->maker == EA_ID_OF_DATABASE)
 		ea_sqlbuf_add(b, "DEFAULT");
 	else if (with_id)
-		ea_sqlbuf_id(b, &entity->key, id);
+		ea_sqlbuf_id_bare(b, &entity->key, id);
 	for (int i = 0; i < ncolumns; i++)
 	{
 		const EaValue *value = columns[i].values;
@@ -122,11 +131,15 @@ add_unnest(EaSqlBuf *b, const EaIdKey *key, const EaId *ids, int n,
 {
 	/* unnest() of several arrays is only known by its bare name */
 	ea_sqlbuf_add(b, " FROM unnest(");
-	ea_sqlbuf_value(b, key->type->array_oid, ea_id_array(key, ids, n), false);
+	if (key->nparts > 0)
+		ea_sqlbuf_arrays(b, ea_id_parts_rows(key, ids, n));
+	else
+		ea_sqlbuf_value(b, key->type->array_oid, ea_id_array(key, ids, n),
+						false);
 	for (int i = 0; i < ncolumns; i++)
 	{
 		ea_sqlbuf_add(b, ", ");
-		ea_sqlbuf_value(b, columns[i].into->array_type,
+		ea_sqlbuf_value(b, columns[i].array_type,
 						column_array(&columns[i], n), false);
 		ea_sqlbuf_cast(b, columns[i].into, true);
 	}
@@ -167,6 +180,65 @@ add_system(EaSqlBuf *b, EaEntity *entity)
 		ea_sqlbuf_add(b, ", 0");
 }
 
+/* Part i of ids, or null for each. */
+static EaValue *
+part_values(const EaValue *ids, const EaIdKey *kind, int i, int n)
+{
+	EaValue    *values = palloc(n * sizeof(EaValue));
+
+	for (int k = 0; k < n; k++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		values[k] = ids[k].isnull ?
+			ea_value(kind->type->oid, (Datum) 0, true) :
+			EA_VALUE(kind->type->oid, ea_id_parts_datum(
+						 (const EaIdParts *) DatumGetPointer(ids[k].value),
+						 i));
+	}
+	return values;
+}
+
+/*
+ * The columns of a field, or of a member of a one-of.  Those of a key of
+ * several parts are the id's.
+ */
+static int
+add_columns(Column *columns, int n, const EaField *field, int c,
+			EaInput *const *inputs, int ninputs)
+{
+	const EaColumn *into = &field->columns[c];
+	const EaEntity *entity = field->entity;
+	const EaIdKey *key = field->kind == EA_ATTRIBUTE ? NULL :
+		&field->members[c].key;
+	EaValue    *values;
+
+	if (entity->key.nparts > 0 && into->type != RECORDOID &&
+		ea_columns_find(entity->id_column, into->name) >= 0)
+		return n;
+	values = column_values(field, c, inputs, ninputs);
+	if (into->type != RECORDOID)
+	{
+		columns[n++] = (Column) {
+			into->name, into->type, into->array_type, into, values
+		};
+		return n;
+	}
+	for (int i = 0; i < key->nparts; i++)
+	{
+		char	   *name = ea_columns_get(into->name, i);
+		char		letter;
+		const EaIdKey *kind = ea_id_kind(&key->parts[i], &letter);
+
+		if (entity->key.nparts == 0 ||
+			ea_columns_find(entity->id_column, name) < 0)
+			columns[n++] = (Column) {
+				name, kind->type->oid, kind->type->array_oid, into,
+				part_values(values, kind, i, ninputs)
+			};
+	}
+	return n;
+}
+
 /* Rows that leave the same columns to their defaults. */
 static void
 create_alike(EaInput *const *inputs, EaId *ids, int n, EaRowSink *sink)
@@ -186,10 +258,7 @@ create_alike(EaInput *const *inputs, EaId *ids, int n, EaRowSink *sink)
 		bool		left_out = is_left_out(field, inputs, n);
 
 		for (int c = 0; !left_out && c < field->ncolumns; c++)
-		{
-			columns[ncolumns].into = &field->columns[c];
-			columns[ncolumns++].values = column_values(field, c, inputs, n);
-		}
+			ncolumns = add_columns(columns, ncolumns, field, c, inputs, n);
 
 		/* the field has the column of the id, and its value */
 		with_id &= left_out || field != entity->key_field;
@@ -199,12 +268,12 @@ create_alike(EaInput *const *inputs, EaId *ids, int n, EaRowSink *sink)
 	ea_sqlbuf_init(&b, req);
 	alias = ea_sqlbuf_insert(&b, entity);
 	if (with_id)
-		ea_sqlbuf_add(&b, entity->id_column);
+		ea_sqlbuf_columns(&b, -1, entity->id_column);
 	for (int i = 0; i < ncolumns; i++)
 	{
 		if (with_id || i > 0)
 			ea_sqlbuf_add(&b, ", ");
-		ea_sqlbuf_add(&b, columns[i].into->name);
+		ea_sqlbuf_add(&b, columns[i].name);
 	}
 	add_system_names(&b, entity);
 	if (n == 1)

@@ -205,7 +205,7 @@ cascade_rows(EaRequest *req, EaEntity *child, const char *column,
 	}
 
 	/* held, or it could be moved away before it is deleted */
-	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s", alias, child->id_column);
+	ea_sqlbuf_order_by(&b, alias, child->id_column);
 	ea_row_tenant_hold(&b, " FOR UPDATE", alias);
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, &ids);
 	leave_out_doomed(req, child, column, &ids, doomed);
@@ -238,7 +238,7 @@ set_null(EaRequest *req, EaField *field, const char *column,
 	}
 	ea_writing_begin(req, child, EA_WRITING_RELEASES);
 	initStringInfo(&set);
-	ea_text_format(&set, "%s = NULL", column);
+	ea_sqlbuf_set_null(&set, column, child->id_column);
 	ea_sqlbuf_init(&b, req);
 	b.deleted_too = which != VISIBLE;
 	ea_links_touch(&b, &set, child);

@@ -14,6 +14,7 @@
 #include "request/body.h"
 #include "request/errors.h"
 #include "write/input.h"
+#include "write/key_parts.h"
 #include "write/lid.h"
 
 /* A member that must be an object when it is there. */
@@ -532,7 +533,9 @@ take_from_id(EaInput *input, EaField *field, EaInputField *in)
 					  "Your roles do not allow setting \"%s\".", field->name);
 	if (field->kind == EA_ATTRIBUTE)
 	{
-		in->value = ea_id_datum(&input->entity->key, &input->id);
+		in->value = input->entity->key.nparts > 0 ?
+			ea_key_parts_value(input, field) :
+			ea_id_datum(&input->entity->key, &input->id);
 		if (!ea_value_check(field, in->value, &why))
 			ea_errors_add(req, EA_ERR_INVALID_VALUE, EA_AT_POINTER,
 						  in->pointer, "The field \"%s\" %s.", field->name,
@@ -541,12 +544,27 @@ take_from_id(EaInput *input, EaField *field, EaInputField *in)
 	}
 	target = ea_catalog_target(field, 0);
 	in->targets = palloc0(sizeof(EaTarget));
-	in->targets->id = input->id;
+	if (input->entity->key.nparts > 0)
+		ea_key_parts_target(input, field, &in->targets->id);
+	else
+		in->targets->id = input->id;
 	in->ntargets = ea_authz_allows(req, target, EA_OP_READ) &&
-		ea_id_fits(&target->key, &input->id) ? 1 : 0;
+		ea_id_fits(&target->key, &in->targets->id) ? 1 : 0;
 	if (in->ntargets == 0)
 		ea_errors_add(req, EA_ERR_RELATED_NOT_FOUND, EA_AT_POINTER,
 					  in->pointer, EA_NO_SUCH_RESOURCE);
+}
+
+/* The id says the field, which is the key, or all of it is of the key. */
+static bool
+is_of_key(const EaEntity *entity, const EaField *field)
+{
+	for (int i = 0; i < entity->npart_fields; i++)
+	{
+		if (field == entity->part_fields[i])
+			return ea_key_parts_say(field);
+	}
+	return field == entity->key_field;
 }
 
 /* The field that is the key: the id says it, or it is no fault of its own. */
@@ -556,7 +574,8 @@ is_made_of_id(EaInput *input, EaField *field)
 	EaEntity   *entity = input->entity;
 	EaInputField *in = &input->fields[field->index];
 
-	if (field != entity->key_field || entity->maker != EA_ID_OF_CLIENT)
+	if (entity->maker != EA_ID_OF_CLIENT || !is_of_key(entity, field) ||
+		(entity->key.nparts > 0 && field->read_only))
 		return false;
 	in->isnull = !input->has_id;
 	if (input->has_id)
@@ -651,6 +670,37 @@ id_of_field(EaInput *input, EaId *id)
 	return true;
 }
 
+/* The id has several parts, each from the id or from a field. */
+static bool
+id_of_parts(EaInput *input, const char *pointer, EaId *id)
+{
+	const EaField *differing;
+
+	switch (ea_key_parts_make(input, id, &differing))
+	{
+		case EA_PARTS_MADE:
+			return true;
+		case EA_PARTS_NONE:
+			ea_errors_add(input->req, EA_ERR_REQUIRED, EA_AT_POINTER, pointer,
+						  "The id is the client's to choose.");
+			break;
+		case EA_PARTS_DIFFER:
+			ea_errors_add(input->req, EA_ERR_ID_CONFLICT, EA_AT_POINTER,
+						  pointer, "The id differs from the field \"%s\".",
+						  differing->name);
+			break;
+	}
+	return false;
+}
+
+static void
+check_length(EaInput *input, const char *pointer, const EaId *id)
+{
+	if (ea_id_bytes(&input->entity->key, id) > LONGEST_ID)
+		ea_errors_add(input->req, EA_ERR_VALUE_TOO_LARGE, EA_AT_POINTER,
+					  pointer, "An id has %d bytes at most.", LONGEST_ID);
+}
+
 bool
 ea_input_id(EaInput *input, EaId *id)
 {
@@ -672,6 +722,14 @@ ea_input_id(EaInput *input, EaId *id)
 		input->fields[entity->key_field->index].given)
 		return true;
 	pointer = ea_errors_pointer(input->pointer, "id");
+	if (entity->key.nparts > 0)
+	{
+		if (req->nproblems > 0 && ea_key_parts_given(input))
+			return true;
+		if (id_of_parts(input, pointer, id))
+			check_length(input, pointer, id);
+		return true;
+	}
 	has_field = id_of_field(input, id);
 	if (has_field && input->has_id && !ea_id_equal(id, &input->id))
 		ea_errors_add(req, EA_ERR_ID_CONFLICT, EA_AT_POINTER, pointer,
@@ -685,16 +743,16 @@ ea_input_id(EaInput *input, EaId *id)
 	}
 	if (!has_field)
 		*id = input->id;
-	if (ea_id_bytes(&entity->key, id) > LONGEST_ID)
-		ea_errors_add(req, EA_ERR_VALUE_TOO_LARGE, EA_AT_POINTER, pointer,
-					  "An id has %d bytes at most.", LONGEST_ID);
+	check_length(input, pointer, id);
 	return true;
 }
 
 void
 ea_input_take_id(EaInput *input, EaId *id)
 {
-	if (input->entity->maker == EA_ID_OF_CLIENT)
+	if (input->entity->key.nparts > 0)
+		ea_key_parts_remake(input, id);
+	else if (input->entity->maker == EA_ID_OF_CLIENT)
 		(void) id_of_field(input, id);
 }
 
@@ -790,7 +848,7 @@ add_lock(EaSqlBuf *b, EaEntity *entity, const TargetCheck *check, int alias)
 	if (!hides && !check->loose && !check->bound)
 		return;
 	if (check->wanted.n > 1)
-		ea_sqlbuf_addf(b, " ORDER BY t%d.%s", alias, entity->id_column);
+		ea_sqlbuf_order_by(b, alias, entity->id_column);
 	if (check->written)
 		ea_sqlbuf_addf(b, " FOR NO KEY UPDATE OF t%d", alias);
 	else

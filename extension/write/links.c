@@ -6,6 +6,7 @@
 #include "authz/authz.h"
 #include "base/grow.h"
 #include "model/acting_keys.h"
+#include "model/id_columns.h"
 #include "request/errors.h"
 #include "write/audit_changes.h"
 #include "write/links.h"
@@ -39,9 +40,9 @@ any_column(const EaEntity *entity)
 		const EaField *field = &entity->fields[i];
 
 		if (field->ncolumns > 0 && !ea_catalog_is_filled(field))
-			return field->columns[0].name;
+			return ea_columns_get(field->columns[0].name, 0);
 	}
-	return entity->id_column;
+	return ea_columns_get(entity->id_column, 0);
 }
 
 void
@@ -295,7 +296,9 @@ add_members(EaSqlBuf *b, int alias, void *arg)
 		return;
 	}
 	ea_sqlbuf_among(b, alias, id_column, "= ANY", target_list(change));
-	ea_sqlbuf_addf(b, " AND t%d.%s IS DISTINCT FROM ", alias, column);
+	ea_sqlbuf_add(b, " AND ");
+	ea_sqlbuf_column(b, alias, column);
+	ea_sqlbuf_add(b, " IS DISTINCT FROM ");
 	ea_sqlbuf_id(b, &change->field->entity->key, change->id);
 }
 
@@ -308,7 +311,8 @@ check_members(Change *change)
 	EaSqlBuf	b;
 
 	ea_sqlbuf_init(&b, change->req);
-	ea_sqlbuf_addf(&b, "SELECT t0.%s", target->id_column);
+	ea_sqlbuf_add(&b, "SELECT ");
+	ea_sqlbuf_columns(&b, 0, target->id_column);
 	add_members(&b, ea_sqlbuf_from(&b, target, EA_OP_READ), change);
 	ea_sqlbuf_add(&b, " LIMIT 1");
 	if (ea_sqlbuf_run(&b, EA_EXEC_WRITE, true, NULL, NULL) > 0)
@@ -331,15 +335,14 @@ set_columns(EaSqlBuf *b, StringInfo set, const Change *change, EaField *owner)
 
 	initStringInfo(set);
 	if (change->leaving != NULL)
-		ea_text_format(set, "%s = NULL", column);
+		ea_sqlbuf_set_null(set, column, owner->entity->id_column);
 	else
-		ea_text_format(set, "%s = $%d", column,
-						 ea_sqlbuf_param(b, key->type->oid,
-										 ea_id_datum(key, change->id), false));
+		ea_sqlbuf_set_id(b, set, column, key, change->id);
 	for (int m = 0; change->leaving == NULL && m < owner->nmembers; m++)
 	{
 		if (strcmp(owner->members[m].column, column) != 0)
-			ea_text_format(set, ", %s = NULL", owner->members[m].column);
+			ea_sqlbuf_set_null(set, owner->members[m].column,
+							   owner->entity->id_column);
 	}
 }
 

@@ -33,6 +33,7 @@
 #include "cluster/turn.h"
 #include "engine/exec.h"
 #include "model/application.h"
+#include "model/id_columns.h"
 #include "request/raised.h"
 #include "trust/application_role.h"
 #include "trust/guard.h"
@@ -335,7 +336,21 @@ has_column(Relation rel, HeapTuple constraint, Oid relid, const char *column)
 	return false;
 }
 
-/* The foreign keys of a column, deferrable or not, but those known. */
+static bool
+has_columns(Relation rel, HeapTuple constraint, Oid relid,
+			const char *columns)
+{
+	int			n = ea_columns_count(columns);
+
+	for (int i = 0; i < n; i++)
+	{
+		if (!has_column(rel, constraint, relid, ea_columns_get(columns, i)))
+			return false;
+	}
+	return true;
+}
+
+/* The foreign keys of columns, deferrable or not, but those known. */
 static List *
 find_keys(Oid relid, const char *column, bool deferrable, const List *known)
 {
@@ -356,7 +371,7 @@ find_keys(Oid relid, const char *column, bool deferrable, const List *known)
 		if (form->contype == CONSTRAINT_FOREIGN &&
 			form->condeferrable == deferrable &&
 			!list_member_oid(known, form->oid) &&
-			has_column(rel, tuple, relid, column))
+			has_columns(rel, tuple, relid, column))
 			found = lappend_oid(found, form->oid);
 	}
 	systable_endscan(scan);

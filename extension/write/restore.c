@@ -145,7 +145,7 @@ pull_rows(Restore *r, EaEntity *child, const char *column, const EaIds *by)
 	alias = ea_sqlbuf_from(&b, child, EA_OP_DELETE);
 	ea_sqlbuf_among(&b, alias, column, "= ANY", by);
 	ea_deletion_mark_same(&b, child, alias, &r->deletion);
-	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s", alias, child->id_column);
+	ea_sqlbuf_order_by(&b, alias, child->id_column);
 	ea_row_tenant_hold(&b, " FOR UPDATE", alias);
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, &found);
 	if (found.n > 0)
@@ -218,7 +218,9 @@ find_targets(Restore *r, const Strand *strand, const EaMember *member,
 	alias = ea_sqlbuf_from(&b, strand->entity, EA_OP_DELETE);
 	ea_sqlbuf_among(&b, alias, strand->entity->id_column, "= ANY",
 					&strand->all);
-	ea_sqlbuf_addf(&b, " AND t%d.%s IS NOT NULL", alias, member->column);
+	ea_sqlbuf_add(&b, " AND ");
+	ea_sqlbuf_column(&b, alias, member->column);
+	ea_sqlbuf_add(&b, " IS NOT NULL");
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, ids);
 	for (int i = 0; i < ids->n; i++)
 	{
@@ -243,7 +245,7 @@ hold_targets(Restore *r, EaEntity *target, EaIds *ids)
 	ea_sqlbuf_select_id(&b, 0, target);
 	alias = ea_sqlbuf_from(&b, target, EA_OP_DELETE);
 	ea_sqlbuf_among(&b, alias, target->id_column, "= ANY", ids);
-	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s", alias, target->id_column);
+	ea_sqlbuf_order_by(&b, alias, target->id_column);
 	ea_sqlbuf_look(&b, "SHARE", alias);
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, &live);
 	ea_id_sort(&live);
@@ -285,6 +287,7 @@ clear_reference(Restore *r, const Strand *strand, EaField *field,
 {
 	EaEntity   *entity = strand->entity;
 	EaWriteOwners *owners = NULL;
+	StringInfoData set;
 	EaSqlBuf	b;
 	int			alias;
 
@@ -299,8 +302,9 @@ clear_reference(Restore *r, const Strand *strand, EaField *field,
 	ea_writing_begin(r->req, entity, EA_WRITING_RESTORES);
 	ea_sqlbuf_init(&b, r->req);
 	b.deleted_too = true;
-	alias = ea_sqlbuf_update(&b, entity, psprintf("%s = NULL", column),
-							 EA_OP_DELETE);
+	initStringInfo(&set);
+	ea_sqlbuf_set_null(&set, column, entity->id_column);
+	alias = ea_sqlbuf_update(&b, entity, set.data, EA_OP_DELETE);
 	add_cleared(&b, strand, alias, column, gone);
 	ea_changes_run_owners(&b, alias, owners, NULL, NULL, NULL);
 	if (!ea_written_asks(&b))

@@ -10,6 +10,7 @@
 
 #include "authz/authz.h"
 #include "model/held_value.h"
+#include "model/id_parts.h"
 #include "model/row_tenant.h"
 #include "read/document.h"
 #include "read/resource.h"
@@ -35,6 +36,23 @@ version_array(const EaIfMatch *match)
 										   TYPALIGN_DOUBLE));
 }
 
+/* A reference of several columns. */
+static void
+set_parts(EaSqlBuf *b, StringInfo set, const EaField *field, int member,
+		  const EaValue *value)
+{
+	const char *columns = field->columns[member].name;
+	EaId		id;
+
+	if (value->isnull)
+	{
+		ea_sqlbuf_set_null(set, columns, field->entity->id_column);
+		return;
+	}
+	ea_id_of_parts((const EaIdParts *) DatumGetPointer(value->value), &id);
+	ea_sqlbuf_set_id(b, set, columns, &field->members[member].key, &id);
+}
+
 static void
 set_field(EaSqlBuf *b, StringInfo set, const EaField *field,
 		  const EaInputField *in)
@@ -44,6 +62,11 @@ set_field(EaSqlBuf *b, StringInfo set, const EaField *field,
 		EaValue		value = ea_input_value(field, in, c);
 		const EaColumn *column = &field->columns[c];
 
+		if (column->type == RECORDOID)
+		{
+			set_parts(b, set, field, c, &value);
+			continue;
+		}
 		if (set->len > 0)
 			appendStringInfoString(set, ", ");
 		if (value.isnull && ea_held_value_keeps_null(field))

@@ -130,7 +130,8 @@ lock_members(EaRequest *req, EaEntity *entity, const char *lock,
 	ea_sqlbuf_select_id(&b, 0, entity);
 	alias = ea_sqlbuf_from(&b, entity, EA_OP_READ);
 	add(&b, alias, arg);
-	ea_sqlbuf_addf(&b, " ORDER BY t%d.%s ", alias, entity->id_column);
+	ea_sqlbuf_order_by(&b, alias, entity->id_column);
+	ea_sqlbuf_add(&b, " ");
 	ea_row_tenant_hold(&b, lock, alias);
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, rows);
 }

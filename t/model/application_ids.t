@@ -60,7 +60,7 @@ for my $case (
 	[ whole => qr/the column "whole" is numeric: a key is/ ],
 	[ gone => qr/the column "gone" does not exist/ ],
 	[ [] => qr/has 1 to 8 columns/ ],
-	[ [ 'many', 'part' ] => qr/keys of several columns are not served yet/ ],
+	[ [ 'many', 'part' ] => qr/needs a primary key or an immediate unique constraint on "many" and "part"/ ],
 	[ '' => qr/must be the name of a column/ ],
 	[ { a => 'b' } => qr/must be the name of a column/ ])
 {

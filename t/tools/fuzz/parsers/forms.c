@@ -191,6 +191,46 @@ run_cursor(const char *bytes, int len)
 				  text);
 }
 
+/* -------- ids -------- */
+
+/*
+ * By the first byte of one part, of any type, or of several.  What is read is
+ * written as it came, but for the case of UUIDs, and comes back as the same.
+ */
+static void
+run_ids(const char *bytes, int len)
+{
+	static const char *const types[] = {
+		"uuid", "int2", "int4", "int8", "text", "varchar", "bpchar", "date"
+	};
+	EaRequest  *req = target_request();
+	EaIdKey		parts[EA_ID_MOST_PARTS];
+	EaIdKey		key;
+	EaId		id;
+	EaId		again;
+	char	   *once;
+	int			n;
+
+	if (len < 1)
+		return;
+	n = 1 + (bytes[0] & 0x07);
+	for (int i = 0; i < n; i++)
+		(void) ea_id_key(types[(i + ((unsigned char) bytes[0] >> 3)) %
+							   lengthof(types)],
+						 i % 2 == 0 ? 4 : 0, &parts[i]);
+	key = n == 1 ? parts[0] : ea_id_key_of(parts, n);
+	if (!ea_id_parse(req, &key, bytes + 1, len - 1, &id))
+		return;
+	once = ea_id_text(&key, &id);
+	must_hold(strlen(once) == len - 1 &&
+			  pg_strncasecmp(once, bytes + 1, len - 1) == 0, once);
+	must_hold(ea_id_bytes(&key, &id) == len - 1, once);
+	must_hold(ea_id_parse(req, &key, once, strlen(once), &again), once);
+	must_hold(ea_id_equal(&id, &again), once);
+	must_hold(ea_id_fits(&key, &id), once);
+	(void) ea_id_datum(&key, &id);
+}
+
 /*
  * What is under tokens, and all that there is to the cursors of histories and
  * of the audit log: bytes have one text, and a text that is read is that one.
@@ -357,6 +397,7 @@ const Target form_targets[] = {
 	{"jsonread", run_jsonread},
 	{"types", run_types},
 	{"cursor", run_cursor},
+	{"ids", run_ids},
 	{"base64url", run_base64url},
 	{"jwt", run_jwt},
 	{"username", run_username},
