@@ -264,6 +264,9 @@ part_fault(const struct introspect_table *table,
 {
 	if (key->count > 1 && !introspect_serves(SERVED_KEYS_OF_SEVERAL))
 		return introspect_lacks(SERVED_KEYS_OF_SEVERAL);
+	if (key->count > 1 && !any_type)
+		return "keys of several columns are served where the tables are an "
+			"application's";
 	for (int i = 0; i < key->count; i++)
 	{
 		const struct introspect_column *column =

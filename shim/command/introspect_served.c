@@ -20,8 +20,7 @@ static const struct
 	[SERVED_NUMBER_KEYS] = {true, NULL},
 	[SERVED_TEXT_KEYS] = {true, NULL},
 	[SERVED_DATE_KEYS] = {true, NULL},
-	[SERVED_KEYS_OF_SEVERAL] =
-	{false, "keys of several columns are not served yet"},
+	[SERVED_KEYS_OF_SEVERAL] = {true, NULL},
 	[SERVED_REFERRING_KEYS] = {true, NULL},
 
 	/* "through" */
