@@ -50,7 +50,7 @@ add_owned(EaManifest *m, EaDeclField *field, EaDeclEntity *target,
 	ea_manifest_read_member(m, field, member, name);
 	column = member->column;
 	ea_manifest_find_key(field->entity, target, column, &member->key);
-	if (field->kind == EA_TO_ONE)
+	if (field->kind == EA_TO_ONE && member->parts == NIL)
 		ea_manifest_note_key(field, column);
 }
 

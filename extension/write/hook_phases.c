@@ -34,7 +34,20 @@ ea_hook_phases_waits(EaEntity *entity, EaOperation op)
 	return ea_hooks_wait(entity, op, ALL_PHASES);
 }
 
-/* The JSON of a field with a value in that column of its own. */
+static char *
+reference_text(const EaField *field, int column, const EaId *id)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	appendStringInfoString(&buf, "{\"data\":");
+	ea_id_identifier(&buf, field->members[column].type,
+					 &field->members[column].key, id);
+	appendStringInfoChar(&buf, '}');
+	return buf.data;
+}
+
+/* The JSON of a field with a value in that column of its own, as stored. */
 static char *
 field_text(EaRequest *req, const EaField *field, int column, Datum value,
 		   bool isnull)
@@ -44,17 +57,13 @@ field_text(EaRequest *req, const EaField *field, int column, Datum value,
 
 	if (isnull)
 		return field->kind == EA_ATTRIBUTE ? "null" : "{\"data\":null}";
-	initStringInfo(&buf);
-	if (field->kind == EA_ATTRIBUTE)
+	if (field->kind != EA_ATTRIBUTE)
 	{
-		field->type->write(&buf, value);
-		return buf.data;
+		ea_id_take(req, &field->members[column].key, value, &id);
+		return reference_text(field, column, &id);
 	}
-	appendStringInfoString(&buf, "{\"data\":");
-	ea_id_take(req, &field->members[column].key, value, &id);
-	ea_id_identifier(&buf, field->members[column].type,
-					 &field->members[column].key, &id);
-	appendStringInfoChar(&buf, '}');
+	initStringInfo(&buf);
+	field->type->write(&buf, value);
 	return buf.data;
 }
 
@@ -114,7 +123,10 @@ overlay_input(Image *image, const EaInput *input)
 		{
 			EaValue		value = ea_input_value(field, in, c);
 
-			if (c == 0 || !value.isnull)
+			if (field->kind != EA_ATTRIBUTE && !value.isnull)
+				image->values[i] = reference_text(field, c,
+												  &in->targets[0].id);
+			else if (c == 0)
 				image->values[i] = field_text(image->req, field, c,
 											  value.value, value.isnull);
 		}
