@@ -146,12 +146,52 @@ keeps_ids(Matcher *at, const char *was, const char *target)
 	EaDdlTable *from = ea_names_map_get(at->plan->stored->by_key, was);
 	EaDdlTable *to = ea_names_map_get(at->plan->to->by_key, target);
 	EaHostColumn before;
+	ListCell   *a;
+	ListCell   *b;
 
 	if (!from->of_application && !to->of_application)
 		return true;
-	return !alias->replaced &&
-		(strcmp(from->id_column, to->id_column) == 0 ||
-		 !ea_host_column(from->schema, from->name, from->id_column, &before));
+	if (alias->replaced ||
+		list_length(from->key_columns) != list_length(to->key_columns))
+		return false;
+	forboth(a, from->key_columns, b, to->key_columns)
+	{
+		if (strcmp(lfirst(a), lfirst(b)) != 0 &&
+			ea_host_column(from->schema, from->name, lfirst(a), &before))
+			return false;
+	}
+	return true;
+}
+
+/* A column of a reference continues as another one, if its type can. */
+static void
+match_column(EaDdlAlias *alias, EaDdlTable *from, EaDdlTable *to,
+			 const EaJson *was, const EaJson *now)
+{
+	const char *name = ea_jsonread_string(was, "column");
+	const char *column = ea_jsonread_string(now, "column");
+
+	if (ea_ddl_compare_ids(ea_names_map_get(from->by_column, name),
+						   ea_names_map_get(to->by_column, column)) !=
+		EA_DDL_OTHER)
+		ea_names_map_put(alias->columns, name, unconstify(char *, column));
+}
+
+/* The columns of members, one or several, as far as these are as many. */
+static void
+match_columns(EaDdlAlias *alias, EaDdlTable *from, EaDdlTable *to,
+			  const EaJson *was, const EaJson *now)
+{
+	const EaJson *before = ea_jsonread_get(was, "parts");
+	const EaJson *after = ea_jsonread_get(now, "parts");
+
+	if (before == NULL && after == NULL)
+		match_column(alias, from, to, was, now);
+	if (before == NULL || after == NULL || before->count != after->count)
+		return;
+	for (before = before->first, after = after->first; before != NULL;
+		 before = before->next, after = after->next)
+		match_column(alias, from, to, before, after);
 }
 
 /*
@@ -166,21 +206,14 @@ match_members(Matcher *at, EaDdlAlias *alias, EaDdlTable *from,
 		 member != NULL; member = member->next)
 	{
 		const char *before = ea_jsonread_string(member, "entity");
-		const char *name = ea_jsonread_string(member, "column");
 		const char *target = new_entity(at, before);
 
 		for (EaJson *other = ea_jsonread_get(now, "members")->first;
 			 target != NULL && other != NULL; other = other->next)
 		{
-			const char *column = ea_jsonread_string(other, "column");
-
 			if (strcmp(ea_jsonread_string(other, "entity"), target) == 0 &&
-				keeps_ids(at, before, target) &&
-				ea_ddl_compare_ids(ea_names_map_get(from->by_column, name),
-								   ea_names_map_get(to->by_column, column)) !=
-				EA_DDL_OTHER)
-				ea_names_map_put(alias->columns, name,
-								 unconstify(char *, column));
+				keeps_ids(at, before, target))
+				match_columns(alias, from, to, member, other);
 		}
 	}
 }

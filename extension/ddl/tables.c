@@ -462,23 +462,31 @@ key_sql(const EaJson *json)
 
 /*
  * The columns of a member, if it has several.  Each may be that of another
- * reference as well; those of the key are added with it.
+ * reference as well; those of the key are added with it.  Those of a made
+ * table may get other names.
  */
 static List *
-add_parts(EaDdlTable *table, const char *field, const EaJson *member,
-		  bool required)
+add_parts(EaDdlTable *table, EaDdlAlias *alias, const char *field, bool gone,
+		  const char *target, const EaJson *member, bool required)
 {
 	const EaJson *list = ea_jsonread_get(member, "parts");
-	List	   *names = part_names(list);
+	List	   *names = NIL;
 
-	for (EaJson *part = names == NIL ? NULL : list->first; part != NULL;
-		 part = part->next)
+	if (part_names(list) == NIL)
+		return NIL;
+	for (EaJson *part = list->first; part != NULL; part = part->next)
 	{
-		const char *name = need(part, "column");
+		const char *name = column_name(table->existing ? NULL : alias,
+									   need(part, "column"));
+		EaDdlColumn *column;
 
-		if (ea_names_map_get(table->by_column, name) == NULL &&
-			!ea_ddl_names_have(table->key_columns, name))
-			add_column(table, name, field, key_sql(part), required);
+		names = lappend(names, (char *) name);
+		if (ea_names_map_get(table->by_column, name) != NULL ||
+			(table->keyed && ea_ddl_names_have(table->key_columns, name)))
+			continue;
+		column = add_column(table, name, field, key_sql(part), required);
+		column->field_gone = gone;
+		column->target = target;
 	}
 	return names;
 }
@@ -502,7 +510,8 @@ build_reference(Builder *b, EaDdlTable *table, const EaJson *json,
 	{
 		const char *name = column_name(alias, need(member, "column"));
 		const char *target = need(member, "entity");
-		List	   *parts = add_parts(table, field, member,
+		List	   *parts = add_parts(table, alias, field, gone,
+									  entity_name(b, target), member,
 									  required && !one_of);
 
 		if (parts == NIL)

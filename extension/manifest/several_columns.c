@@ -142,6 +142,28 @@ note_parts(EaDeclField *field, List *columns)
 		field->required = true;
 }
 
+/* Columns of a made table, which are like the parts of the key. */
+static void
+name_parts(EaDeclField *field, EaDeclMember *member)
+{
+	const char *stem = ea_names_snake(field->name);
+	ListCell   *lc;
+
+	if (field->kind == EA_ONE_OF)
+		stem = psprintf("%s_%s", stem, ea_names_snake(member->entity->name));
+	foreach(lc, member->entity->key_parts)
+	{
+		const EaDeclPart *of_key = lfirst(lc);
+		EaDeclPart *part = palloc0(sizeof(EaDeclPart));
+
+		part->column = ea_names_identifier(psprintf("%s_%s", stem,
+													of_key->column));
+		part->key = of_key->key;
+		member->parts = lappend(member->parts, part);
+	}
+	member->column = ((EaDeclPart *) linitial(member->parts))->column;
+}
+
 void
 ea_manifest_read_member(EaManifest *m, EaDeclField *field,
 						EaDeclMember *member, const char *name)
@@ -157,11 +179,7 @@ ea_manifest_read_member(EaManifest *m, EaDeclField *field,
 		return;
 	if (wanted > 1 && entity->existing_table == NULL)
 	{
-		member_fault(m, field,
-					 psprintf("refers to %s, whose key has several columns, "
-							  "from a table that the service makes",
-							  member->entity->name),
-					 "keep its parts in attributes");
+		name_parts(field, member);
 		return;
 	}
 	why = ea_manifest_columns_fault(columns);

@@ -118,9 +118,7 @@ for my $case (
 	like($error, $said, $encoder->encode($spec));
 }
 unlink "$folder/Bad.json";
-declared(Entity => Ours => { fields => { order => { type => 'ref', target => 'Order' } }, permissions => { Reader => ['read'] } });
-like($cluster->try_apply($folder)->{err}, qr/refers to Order, whose key has several columns, from a table that the service makes/, 'from a made table');
-unlink "$folder/Ours.json";
+declared(Entity => Ours => { plural => 'ours', fields => { what => { type => 'text' }, order => { type => 'ref', target => 'Order', onDelete => 'setNull' }, line => { type => 'ref', target => 'Line', required => $true } }, permissions => { Reader => ['read'], Editor => \@all } });
 
 my $applied = $cluster->try_apply($folder);
 is($applied->{status}, 0, 'applied') or BAIL_OUT("$applied->{err}$applied->{out}");
@@ -351,6 +349,33 @@ SQL
 	$ann->refused('two rows of one id', 500, undef, undef, GET => '/twices/1,1');
 	$ann->refused('on a page', 500, undef, undef, GET => '/twices');
 	is($ann->good(200, GET => '/twices/1,2')->{json}{data}{id}, '1,2', 'another is served');
+};
+
+attack 'from made tables' => sub {
+	$cluster->psql('truncate shop.orders, shop.line, shop.split, shop.parcel, shop.profile');
+	made(orders => "5,$_") for 1 .. 3;
+	made(lines => '5,1,1');
+	my $one = made(ours => undef, { what => 'one' }, { order => to(orders => '5,2'), line => to(lines => '5,1,1') });
+	is($cluster->psql("select order_year, order_no, line_order_year, line_order_no, line_line_no from app.ours where id = '$one->{id}'"), '5|2|5|1|1', 'a reference has a column for each part');
+	my $read = $ann->good(200, GET => "/ours/$one->{id}?include=order,line.order")->{json};
+	is(join(' ', sort map { "$_->{type}/$_->{id}" } @{ $read->{included} }), 'lines/5,1,1 orders/5,1 orders/5,2', 'included');
+	is(got(q{/ours?filter=line.order.id=='5,1';order.id=='5,2'&sort=order.id}), $one->{id}, 'filtered and sorted');
+	$ann->refused('no such target', 404, 'RELATED_NOT_FOUND', [ pointer => '/data/relationships/order/data' ], PATCH => "/ours/$one->{id}", data => resource(ours => $one->{id}, undef, { order => to(orders => '5,9') }));
+	$ann->refused('nor one that its columns have no room for', 404, 'RELATED_NOT_FOUND', undef, PATCH => "/ours/$one->{id}", data => resource(ours => $one->{id}, undef, { order => to(orders => '70000,1') }));
+	$ann->good(200, PATCH => "/ours/$one->{id}", data => resource(ours => $one->{id}, undef, { order => to(orders => '5,3') }));
+	$ann->refused('restrict', 409, 'STILL_REFERENCED', undef, DELETE => '/lines/5,1,1');
+	$ann->good(204, DELETE => '/orders/5,3');
+	is($cluster->psql("select order_year is null and order_no is null from app.ours where id = '$one->{id}'"), 't', 'let go');
+	$ann->good(200, PATCH => "/ours/$one->{id}", data => resource(ours => $one->{id}, undef, { order => to(orders => '5,2') }));
+	$cluster->psql('delete from shop.orders where no = 2');
+	is($ann->good(200, GET => "/ours/$one->{id}?include=order")->{json}{data}{relationships}{order}{data}, undef, 'what others have deleted is null');
+	is(got('/ours?filter=order=isnull=true'), $one->{id}, 'in filters, too');
+	declared(Entity => Ours => { plural => 'ours', fields => { what => { type => 'text' }, order => { type => 'ref', target => 'Order', onDelete => 'setNull' },
+		place => { type => 'ref', target => 'Line', required => $true, renamedFrom => 'line' } }, permissions => { Reader => ['read'], Editor => \@all } });
+	my $renamed = $cluster->try_apply($folder);
+	is($renamed->{status}, 0, 'renamed') or diag "$renamed->{err}$renamed->{out}";
+	is($ann->good(200, GET => "/ours/$one->{id}?include=place")->{json}{data}{relationships}{place}{data}{id}, '5,1,1', 'with its links');
+	is($cluster->psql(q{select string_agg(message, ' ') from entityapi.list_differences() where kind = 'difference'}), '', 'no difference');
 };
 
 attack 'what was' => sub {
