@@ -23,6 +23,7 @@
 #include "ddl/application_check.h"
 #include "ddl/crossings.h"
 #include "ddl/drift.h"
+#include "ddl/name_lists.h"
 #include "ddl/rows.h"
 #include "ddl/tenants_check.h"
 #include "manifest/faults.h"
@@ -416,8 +417,9 @@ compare_opened(List *differences, EaDdlTable *table, Relation rel,
 									  "constraint \"%s\" of the table %s "
 									  "tells tenants of each other's values",
 									  (char *) lfirst(lc), table->qualified),
-							 psprintf("add the column \"%s\" to it, or, if "
-									  "it is meant, global: [%s]", table->lead,
+							 psprintf("add %s to it, or, if it is meant, "
+									  "global: [%s]",
+									  ea_ddl_names_said(table->lead),
 									  (char *) lfirst(lc)));
 	foreach(lc, find_missing(table, RelationGetRelid(rel),
 							 application->role_oid, operations_of(entity)))

@@ -6,11 +6,13 @@
 #include "utils/builtins.h"
 
 #include "ddl/key_columns.h"
+#include "ddl/name_lists.h"
 #include "ddl/rows.h"
 #include "ddl/crossings.h"
 #include "manifest/faults.h"
 #include "manifest/manifest.h"
 #include "model/host.h"
+#include "model/id_columns.h"
 #include "model/row_tenant.h"
 #include "request/errors.h"
 #include "trust/application_role.h"
@@ -54,21 +56,29 @@ has_name(const List *list, const char *name)
 
 /* -------- what tells tenants of each other -------- */
 
+/* The condition that an index is over the columns of the id, and no others */
+static char *
+names_of_key(const EaDdlTable *table)
+{
+	return ea_ddl_same_names(EA_KEY_NAMES,
+							 ea_ddl_name_array(table, false,
+											   table->key_columns));
+}
+
 /* Indexes whose keys hold for rows of all tenants, but that of the id */
 static List *
 find_shared(const EaDdlTable *table, Oid relid)
 {
-	if (!table->owned || table->of_one || table->lead == NULL)
+	if (!table->owned || table->of_one || table->lead == NIL)
 		return NIL;
 	return read_names(psprintf("SELECT c.relname::text FROM pg_index i"
 							   " JOIN pg_class c ON c.oid = i.indexrelid"
 							   " WHERE i.indrelid = %u"
 							   " AND (i.indisunique OR i.indisexclusion)"
-							   " AND (%s = ANY (" EA_KEY_NAMES ")) IS NOT TRUE"
-							   " AND " EA_KEY_NAMES " <> ARRAY[%s]"
-							   " ORDER BY 1", relid,
-							   quote_literal_cstr(table->lead),
-							   quote_literal_cstr(table->id_column)));
+							   " AND (%s <@ " EA_KEY_NAMES ") IS NOT TRUE"
+							   " AND NOT (%s) ORDER BY 1", relid,
+							   ea_ddl_name_array(table, false, table->lead),
+							   names_of_key(table)));
 }
 
 List *
@@ -103,9 +113,10 @@ check_shared(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
 										 "constraint \"%s\" would tell "
 										 "tenants of each other's values",
 										 (char *) lfirst(lc)),
-								psprintf("add the column \"%s\" to it, or, "
-										 "if it is meant, global: [%s]",
-										 table->lead, (char *) lfirst(lc)));
+								psprintf("add %s to it, or, if it is meant, "
+										 "global: [%s]",
+										 ea_ddl_names_said(table->lead),
+										 (char *) lfirst(lc)));
 	}
 	for (const EaJson *name = global ? global->first : NULL; name;
 		 name = name->next, i++)
@@ -119,6 +130,20 @@ check_shared(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
 	}
 }
 
+/* The key has what says to which tenant a row belongs. */
+static bool
+leads(const EaDdlTable *table)
+{
+	ListCell   *lc;
+
+	foreach(lc, table->lead)
+	{
+		if (!ea_ddl_names_have(table->key_columns, lfirst(lc)))
+			return false;
+	}
+	return true;
+}
+
 /* A client that makes an id is told when it is taken. */
 static void
 check_ids(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
@@ -128,19 +153,18 @@ check_ids(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
 		psprintf("SELECT c.relname::text FROM pg_index i"
 				 " JOIN pg_class c ON c.oid = i.indexrelid"
 				 " WHERE i.indrelid = %u AND i.indisunique"
-				 " AND " EA_KEY_NAMES " = ARRAY[%s]", relid,
-				 quote_literal_cstr(table->id_column));
+				 " AND %s", relid, names_of_key(table));
 
 	if (entity->maker != EA_ID_OF_CLIENT || table->of_one ||
-		table->lead == NULL || strcmp(table->lead, table->id_column) == 0 ||
-		read_names(sql) == NIL)
+		table->lead == NIL || leads(table) || read_names(sql) == NIL)
 		return;
 	ea_ddl_tenant_fault(plan, table, "/spec/key",
-						psprintf("clients choose ids, and \"%s\" is unique "
-								 "for all tenants: a taken one would tell of "
-								 "other tenants", table->id_column),
-						psprintf("give it a default, or a key with \"%s\"",
-								 table->lead));
+						psprintf("clients choose ids, and %s is unique for "
+								 "all tenants: a taken one would tell of "
+								 "other tenants",
+								 ea_ddl_names_said(table->key_columns)),
+						psprintf("give it a default, or a key with %s",
+								 ea_ddl_names_said(table->lead)));
 }
 
 /* -------- links from one tenant to another -------- */
@@ -169,16 +193,31 @@ count_as_role(EaDdlPlan *plan, const char *rows, const char *condition)
 	return n;
 }
 
+/* `t1.a = t0.x AND t1.b = t0.y` */
+static char *
+same_columns(const char *key, const char *columns)
+{
+	StringInfoData buf;
+	int			n = ea_columns_count(key);
+
+	initStringInfo(&buf);
+	for (int i = 0; i < n; i++)
+		appendStringInfo(&buf, "%st1.%s = t0.%s", i > 0 ? " AND " : "",
+						 ea_columns_get(key, i), ea_columns_get(columns, i));
+	return buf.data;
+}
+
 static void
 count_strayed(EaDdlPlan *plan, const EaDdlTable *table, EaField *field,
 			  int member)
 {
 	EaEntity   *near = field->entity;
 	EaEntity   *far = ea_catalog_target(field, member);
-	char	   *rows = psprintf("%s t0 JOIN %s t1 ON t1.%s = t0.%s,"
+	char	   *rows = psprintf("%s t0 JOIN %s t1 ON %s,"
 								" LATERAL (SELECT %s AS one, %s AS other)",
-								near->table, far->table, far->id_column,
-								field->members[member].column,
+								near->table, far->table,
+								same_columns(far->id_column,
+											 field->members[member].column),
 								tenant_of(near, 0), tenant_of(far, 1));
 	int64		n = count_as_role(plan, rows,
 								  "r.one IS NOT NULL"

@@ -28,10 +28,14 @@ ea_ddl_are_columns(const EaDdlTable *table, const char *names, List *columns,
 {
 	char	   *wanted = ea_ddl_name_array(table, table->tenant_scoped,
 										   columns);
+	ListCell   *lc;
 
-	if (table->lead != NULL && !ea_ddl_names_have(columns, table->lead))
-		names = psprintf("array_remove(%s, %s)", names,
-						 quote_literal_cstr(table->lead));
+	foreach(lc, table->lead)
+	{
+		if (!ea_ddl_names_have(columns, lfirst(lc)))
+			names = psprintf("array_remove(%s, %s)", names,
+							 quote_literal_cstr(lfirst(lc)));
+	}
 	if (!begin)
 		return ea_ddl_same_names(names, wanted);
 	return psprintf("(%s)[1:%d] = %s", names,

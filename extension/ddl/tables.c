@@ -609,7 +609,7 @@ is_through(const EaJson *field)
 	return ea_jsonread_bool(need_tree(field, "join"), "application", false);
 }
 
-/* The column of an application's table by which a row has its tenant */
+/* The columns of an application's table by which a row has its tenant */
 static void
 find_lead(EaDdlTable *table, const EaJson *json, EaDdlAlias *alias)
 {
@@ -619,14 +619,22 @@ find_lead(EaDdlTable *table, const EaJson *json, EaDdlAlias *alias)
 	for (EaJson *name = global ? global->first : NULL; name; name = name->next)
 		table->global = lappend(table->global, name->text);
 	table->of_one = ea_jsonread_string(json, "tenantIs") != NULL;
-	table->lead = table->tenant_column;
+	if (table->tenant_column != NULL)
+		table->lead = list_make1(unconstify(char *, table->tenant_column));
 	for (EaJson *field = need_tree(json, "fields")->first;
 		 by != NULL && field != NULL; field = field->next)
 	{
-		if (strcmp(need(field, "name"), by) == 0)
-			table->lead = column_name(alias,
-									  need(need_tree(field, "members")->first,
-										   "column"));
+		const EaJson *member;
+
+		if (strcmp(need(field, "name"), by) != 0)
+			continue;
+		member = need_tree(field, "members")->first;
+		table->lead = part_names(ea_jsonread_get(member, "parts"));
+		if (table->lead == NIL)
+			table->lead = list_make1(unconstify(char *,
+												column_name(alias,
+															need(member,
+																 "column"))));
 	}
 }
 

@@ -74,7 +74,7 @@ typedef struct EaDdlTable
 	bool		keyed;			/* others say what that is */
 	const char *tenant_column;	/* the table may have one without that, */
 	bool		owned;			/* and yet rows belong to tenants: */
-	const char *lead;			/* this column says to which one; or NULL */
+	List	   *lead;			/* these columns say to which one; or NIL */
 	bool		of_one;			/* all to one of them */
 	List	   *global;			/* unique indexes that tenants share */
 	const char *deleted_column; /* NULL: nothing is deleted softly */

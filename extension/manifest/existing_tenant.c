@@ -200,6 +200,7 @@ static void
 check_column(EaManifest *m, EaDeclEntity *entity)
 {
 	if (entity->rows.column != NULL && permits_create(entity) &&
+		entity->key_parts == NIL &&
 		strcmp(entity->columns[EA_DECL_ID], entity->rows.column) == 0)
 		fault(m, entity, AT "/column",
 			  psprintf("the key \"%s\" is the tenant, so there is one row of "

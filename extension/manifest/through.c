@@ -70,6 +70,14 @@ check_ends(EaManifest *m, EaDeclField *field, const EaDeclEntity *target)
 				  "leave it out, and one is made");
 			return false;
 		}
+		if (ends[i]->key_parts != NIL)
+		{
+			fault(m, field, pointer,
+				  psprintf("leads to %s, whose key has several columns",
+						   ends[i]->name),
+				  "declare the join table as an entity");
+			return false;
+		}
 		if (ends[i]->view)
 		{
 			fault(m, field, pointer,

@@ -12,6 +12,7 @@
 #include "utils/relcache.h"
 
 #include "base/uuid.h"
+#include "model/id_columns.h"
 #include "model/row_tenant.h"
 
 /* The references, and the entity at their end, which says whose a row is */
@@ -193,18 +194,29 @@ add_tables(EaSqlBuf *b, const Way *way)
 	}
 }
 
+/* `o1.a = t0.x AND o1.b = t0.y`, of the columns of a key */
+static void
+add_link(EaSqlBuf *b, int to, const char *key, const char *from, int alias,
+		 const char *columns)
+{
+	int			n = ea_columns_count(key);
+
+	for (int i = 0; i < n; i++)
+		ea_sqlbuf_addf(b, "%so%d.%s = %s%d.%s", i > 0 ? " AND " : "", to,
+					   ea_columns_get(key, i), from, alias,
+					   ea_columns_get(columns, i));
+}
+
 /* `o1.id = t0.account_id AND o2.id = o1.team_id` */
 static void
 add_links(EaSqlBuf *b, const Way *way, int alias)
 {
 	for (int i = 0; i < way->n; i++)
 	{
-		ea_sqlbuf_addf(b, "%so%d.%s = ", i > 0 ? " AND " : "", i + 1,
-					   way->entities[i]->id_column);
-		if (i == 0)
-			ea_sqlbuf_addf(b, "t%d.%s", alias, way->columns[i]);
-		else
-			ea_sqlbuf_addf(b, "o%d.%s", i, way->columns[i]);
+		if (i > 0)
+			ea_sqlbuf_add(b, " AND ");
+		add_link(b, i + 1, way->entities[i]->id_column, i == 0 ? "t" : "o",
+				 i == 0 ? alias : i, way->columns[i]);
 	}
 }
 
@@ -319,7 +331,7 @@ ea_row_tenant_stand_in(EaEntity *stand_in)
 	const char *column = stand_in->row_tenant.column;
 
 	if (!stand_in->tenant_scoped ||
-		(column != NULL && strcmp(column, stand_in->id_column) != 0))
+		(column != NULL && ea_columns_find(stand_in->id_column, column) < 0))
 		return;
 	memset(&stand_in->row_tenant, 0, sizeof(EaRowTenant));
 	stand_in->row_tenant.column = ITS_TENANT;
