@@ -737,6 +737,19 @@ ea_changes_run_links(EaSqlBuf *b, const EaField *field, EaIds *moved)
 	moved->key = key;
 }
 
+/* Of links that others have made to what is another tenant's, none. */
+static void
+only_of_tenant(EaSqlBuf *b, const EaField *field, EaEntity *target, int join)
+{
+	int			alias;
+
+	b->deleted_too = true;
+	ea_sqlbuf_add(b, " AND EXISTS (SELECT 1");
+	alias = ea_sqlbuf_from(b, target, EA_OP_DELETE);
+	ea_sqlbuf_addf(b, " AND t%d.%s = t%d.%s)", alias, target->id_column, join,
+				   field->join_far);
+}
+
 /*
  * The members that a relationship has, whether or not the caller sees them,
  * up to the limit.
@@ -761,6 +774,8 @@ read_links(EaRequest *req, EaField *field, const EaId *id, int limit,
 	ea_sqlbuf_is(&b, alias,
 				 joined ? field->join_near : field->members[0].column,
 				 &field->entity->key, id);
+	if (joined && ea_catalog_join_may_cross(field, target))
+		only_of_tenant(&b, field, target, alias);
 	ea_sqlbuf_addf(&b, " LIMIT %d", limit);
 	ea_sqlbuf_run_ids(&b, EA_EXEC_WRITE, links);
 }
