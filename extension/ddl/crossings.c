@@ -207,17 +207,29 @@ same_columns(const char *key, const char *columns)
 	return buf.data;
 }
 
+/* Rows t0 that refer to rows t1, by a column or a join table. */
+static char *
+rows_with_targets(const EaField *field, int member, const EaEntity *near,
+				  const EaEntity *far)
+{
+	if (!field->through)
+		return psprintf("%s t0 JOIN %s t1 ON %s", near->table, far->table,
+						same_columns(far->id_column,
+									 field->members[member].column));
+	return psprintf("%s j JOIN %s t0 ON t0.%s = j.%s"
+					" JOIN %s t1 ON t1.%s = j.%s", field->join_table,
+					near->table, near->id_column, field->join_near,
+					far->table, far->id_column, field->join_far);
+}
+
 static void
 count_strayed(EaDdlPlan *plan, const EaDdlTable *table, EaField *field,
 			  int member)
 {
 	EaEntity   *near = field->entity;
 	EaEntity   *far = ea_catalog_target(field, member);
-	char	   *rows = psprintf("%s t0 JOIN %s t1 ON %s,"
-								" LATERAL (SELECT %s AS one, %s AS other)",
-								near->table, far->table,
-								same_columns(far->id_column,
-											 field->members[member].column),
+	char	   *rows = psprintf("%s, LATERAL (SELECT %s AS one, %s AS other)",
+								rows_with_targets(field, member, near, far),
 								tenant_of(near, 0), tenant_of(far, 1));
 	int64		n = count_as_role(plan, rows,
 								  "r.one IS NOT NULL"
@@ -225,10 +237,11 @@ count_strayed(EaDdlPlan *plan, const EaDdlTable *table, EaField *field,
 
 	if (n > 0)
 		ea_host_warn(psprintf("%s: " INT64_FORMAT " row%s refer%s by \"%s\" "
-							  "to rows of other tenants: these links are "
-							  "shown as null", table->entity, n,
-							  n == 1 ? "" : "s", n == 1 ? "s" : "",
-							  field->name), NULL);
+							  "to rows of other tenants: these links are %s",
+							  table->entity, n, n == 1 ? "" : "s",
+							  n == 1 ? "s" : "", field->name,
+							  field->through ? "left out" : "shown as null"),
+					 NULL);
 }
 
 /* With the tenants of both sides, a key leads to no other. */
@@ -262,6 +275,9 @@ tell_links(EaDdlPlan *plan, const EaDdlTable *table)
 				is_crossed(table, &field->members[m]))
 				count_strayed(plan, table, field, m);
 		}
+		if (field->through && field->mapped_by == NULL &&
+			ea_catalog_strays(field, ea_catalog_target(field, 0)))
+			count_strayed(plan, table, field, 0);
 	}
 }
 
