@@ -165,6 +165,8 @@ subtest 'join tables' => sub {
 		    person: {type: ref, target: Person, relation: ManyToMany, through: public.follows}
 		    personByFollows: {type: ref, target: Person, relation: ManyToMany, mappedBy: person}
 		    film: {type: ref, target: Film, relation: ManyToMany, through: public.likes}
+		    plays: {type: ref, target: Play, relation: OneToMany, mappedBy: person}
+		    rents: {type: ref, target: Rent, relation: OneToMany, mappedBy: person}
 		END
 	like($text{'Person.yaml'}, qr/^  columns: \{.*\bperson: \[who, whom\].*\}$/m, 'their columns');
 	like($text{'Film.yaml'}, qr/^    person: \{type: ref, target: Person, relation: ManyToMany, mappedBy: film\}$/m, 'the other side');
