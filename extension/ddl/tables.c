@@ -486,7 +486,10 @@ add_parts(EaDdlTable *table, EaDdlAlias *alias, const char *field, bool gone,
 			continue;
 		column = add_column(table, name, field, key_sql(part), required);
 		column->field_gone = gone;
-		column->target = target;
+
+		/* of a table that is there only the first is looked for in indexes */
+		if (!table->existing || part == list->first)
+			column->target = target;
 	}
 	return names;
 }

@@ -433,7 +433,8 @@ ea_manifest_check_table(EaManifest *m, EaDeclEntity *entity)
 		if (json->kind == EA_JSON_ARRAY && !takes_list(entity, json->key))
 			ea_manifest_fault(m, entity->document->label,
 							  ea_errors_pointer("/spec/columns", json->key),
-							  "a list of columns goes with a reference", NULL);
+							  "must be the name of a column: a list goes "
+							  "with a reference", NULL);
 		else if (!is_system_key(entity, json->key) &&
 			!is_field_key(entity, json->key))
 			ea_manifest_fault(m, entity->document->label,

@@ -2,7 +2,7 @@
 
 #include "catalog/pg_type.h"
 
-#include "model/id_part.h"
+#include "model/id_key.h"
 
 const EaIdKey ea_id_uuids = {EA_ID_UUID, &ea_types[EA_TYPE_UUID], 0};
 

@@ -1,5 +1,5 @@
 /*
- * What an id has of one column: all of it, or a part.
+ * An id, or a part of one, that is of one column.
  *
  * The canonical form of a text differs: only one that is an id by itself has
  * `~3` before it where no address could end in it.  `whole` says that it is.
@@ -7,15 +7,7 @@
 #ifndef EA_ID_PART_H
 #define EA_ID_PART_H
 
-#include "catalog/pg_type.h"
-
 #include "model/id.h"
-
-#define ea_id_is_padded(key) ((key)->type->oid == BPCHAROID)
-#define ea_id_is_date(key) ((key)->type->form == EA_FORM_DATE)
-
-/* The widest key whose ids have the same bytes, and a letter for it. */
-extern const EaIdKey *ea_id_kind(const EaIdKey *key, char *letter);
 
 extern bool ea_id_part_parse(EaRequest *req, const EaIdKey *key,
 							 const char *str, int len, bool whole, EaId *id);

@@ -96,7 +96,7 @@ telling_column(EaEntity *entity)
 		leading_field(entity)->members[0].column;
 }
 
-/* The number of a column by its name, which is quoted; or 0 */
+/* The number of a column by its name, which is quoted; or 0, as of several */
 static AttrNumber
 number_of(Relation rel, const char *column)
 {
@@ -121,20 +121,33 @@ open_table(EaEntity *entity, LOCKMODE mode)
 	return table_open(ea_table_find(entity->table), NoLock);
 }
 
+/* The key is over the columns of the reference alone, and so of no tenant. */
+static bool
+is_over(Relation rel, const ForeignKeyCacheInfo *key, const char *columns)
+{
+	if (key->nkeys != ea_columns_count(columns))
+		return false;
+	for (int i = 0; i < key->nkeys; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel),
+											  key->conkey[i] - 1);
+
+		if (ea_columns_find(columns,
+							quote_identifier(NameStr(att->attname))) < 0)
+			return false;
+	}
+	return true;
+}
+
 bool
 ea_row_tenant_is_crossed(EaEntity *entity, const char *column)
 {
 	Relation	rel = open_table(entity, AccessShareLock);
-	AttrNumber	number = number_of(rel, column);
 	bool		crossed = false;
 	ListCell   *lc;
 
 	foreach(lc, RelationGetFKeyList(rel))
-	{
-		const ForeignKeyCacheInfo *key = lfirst(lc);
-
-		crossed |= key->nkeys == 1 && key->conkey[0] == number;
-	}
+		crossed |= is_over(rel, lfirst(lc), column);
 	table_close(rel, NoLock);
 	return crossed;
 }

@@ -102,7 +102,7 @@ for my $case (
 	[ { key => [ 'b', 'b' ] }, qr/names a column twice/ ],
 	[ { key => [ 'b', "e\ne" ] }, qr/control character/ ],
 	[ { key => [ 'a' .. 'i' ] }, qr/has 1 to 8 columns/ ],
-	[ { key => 'b', columns => { note => [ 'a', 'b' ] } }, qr/a list of columns goes with a reference/ ],
+	[ { key => 'b', columns => { note => [ 'a', 'b' ] } }, qr/must be the name of a column: a list goes with a reference/ ],
 	[ { key => 'b', columns => { order => ['a'] }, ref => 'Order' }, qr{/spec/columns/order: must be the name of a column} ],
 	[ { key => 'b', columns => { order => 'a' }, ref => 'Order' }, qr/refers to Order, whose key has 2 columns \(name as many/ ],
 	[ { key => 'b', columns => { order => [ 'a', 'd', 'c' ] }, ref => 'Order' }, qr/refers to Order, whose key has 2 columns/ ],

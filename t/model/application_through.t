@@ -155,7 +155,7 @@ subtest 'what a manifest says' => sub {
 	}
 	{
 		local $spec{Film}{columns} = { %{ $spec{Film}{columns} }, title => [qw(film_id actor_id)] };
-		faulty('columns of another field', undef, undef, qr{/spec/columns/title: a list of columns goes with a reference});
+		faulty('columns of another field', undef, undef, qr{/spec/columns/title: must be the name of a column});
 	}
 	{
 		local $spec{Actor}{fields}{films} = through(Film => 'shop.film_actor');
