@@ -425,6 +425,10 @@ takes_list(const EaDeclEntity *entity, const char *key)
 void
 ea_manifest_check_table(EaManifest *m, EaDeclEntity *entity)
 {
+	if (entity->columns[EA_DECL_TENANT_ID] != NULL &&
+		ea_manifest_is_part(entity, entity->columns[EA_DECL_TENANT_ID]))
+		key_fault(m, entity, "has the column of the tenant, which ids do not "
+				  "name", "leave it out");
 	if (entity->existing_table == NULL || entity->existing_columns == NULL)
 		return;
 	for (EaJson *json = entity->existing_columns->first; json;
