@@ -6,7 +6,7 @@
 
 #include "ddl/plan.h"
 
-/* The owner of the table, unless a superuser; the plan's tables have none. */
+/* Its owner, or InvalidOid for a superuser: where no entity names a table */
 extern Oid	ea_ddl_tenants_owner(const EaManifest *m);
 
 /* All that it lacks, as faults; after ea_ddl_find_application(). */
