@@ -193,4 +193,21 @@ attack 'hooks' => sub {
 	unlink "$folder/number.json";
 };
 
+attack 'declared otherwise' => sub {
+	my %line = (%given, table => 'shop.line', key => [ 'company', 'order_no', 'n' ], fields => { n => { type => 'integer' }, picker => { type => 'ref', target => 'Person', onDelete => 'setNull' }, packer => { type => 'ref', target => 'Person', required => $true } });
+	my $order = sub { return (order => { type => 'ref', target => 'Order', required => $true, onDelete => 'cascade' }) };
+	declared(Entity => Order => { %given, table => 'shop.orders', key => [ 'no', 'company' ], fields => { note => { type => 'text' } } });
+	my $wrong = $cluster->try_apply($folder);
+	like($wrong->{err}, qr/needs a foreign key to the key of shop\.orders/, 'what refers to it goes by its order');
+	declared(Entity => Line => { %line, columns => { order => [ 'order_no', 'company' ], picker => [ 'company', 'picker' ], packer => [ 'company', 'packer' ] }, fields => { %{ $line{fields} }, $order->() } });
+	my $done = $cluster->try_apply($folder);
+	is($done->{status}, 0, 'another order of the parts') or die "$done->{err}$done->{out}";
+	made(orders => '8,2');
+	is($cluster->psql('select note is null from shop.orders where no = 8 and company = 2'), 't', 'is that of ids');
+	is(made(lines => '2,8,1', undef, { packer => to(persons => '2,cy') })->{id}, '2,8,1', 'and of what a reference says');
+	is($ann->good(200, GET => '/lines/2,8,1?include=order')->{json}{included}[0]{id}, '8,2', 'is followed');
+	declared(Entity => Order => { %given, table => 'shop.orders', key => 'no', fields => { note => { type => 'text' } } });
+	like($cluster->try_apply($folder)->{err}, qr/refers to Order, whose key has 1 column/, 'a key of one column');
+};
+
 done_testing();
