@@ -35,6 +35,9 @@ alter table saas.one add foreign key (two_id) references saas.two;
 create table saas.coded (code text primary key, organization_id uuid);
 create table saas.badge (account_id uuid primary key references saas.account, no integer);
 create table saas.organization (id uuid primary key, name text);
+create table saas.branch (account_id uuid references saas.account, no integer, primary key (account_id, no));
+create table saas.staff (id uuid primary key default gen_random_uuid(), account_id uuid not null, branch_no integer not null, name text,
+	foreign key (account_id, branch_no) references saas.branch, constraint staff_of_account unique (account_id, name), constraint staff_of_branch unique (name, branch_no, account_id));
 create table saas.mine (id uuid primary key default gen_random_uuid(), name text unique);
 do $$ declare r record; begin
 	for r in select f.conrelid::regclass as t, a.attname as c from pg_constraint f join pg_attribute a on a.attrelid = f.conrelid and a.attnum = f.conkey[cardinality(f.conkey)]
@@ -128,6 +131,14 @@ is(said({}, Badge => { table => 'saas.badge', key => 'account_id', columns => { 
 	'a key that leads to the tenant is its own');
 is(said({}, Mine => { table => 'saas.mine', tenant => { is => $tenant }, fields => { name => { type => 'text', unique => $true } }, %rights })->{err}, '', 'a tenant that is yet to come');
 is(said({}, Organization => { table => 'saas.organization', tenant => { column => 'id' }, fields => { name => { type => 'text' } }, permissions => { Editor => [qw(read update delete)] } })->{err}, '', 'its own table');
+
+# all columns of a reference lead to the tenant, and none of them alone
+my %branch = (Branch => { table => 'saas.branch', plural => 'branches', key => [ 'account_id', 'no' ], tenant => { by => 'account' }, fields => { account => ref_to('Account') }, %rights });
+my %staff = (table => 'saas.staff', plural => 'staff', tenant => { by => 'branch' }, columns => { branch => [ 'account_id', 'branch_no' ] }, fields => { name => { type => 'text' }, branch => ref_to('Branch') }, %rights);
+my $said = said({}, %branch, Staff => \%staff)->{err};
+like($said, qr{Staff.json#1: /spec/global: the unique index or exclusion constraint "staff_of_account" would tell tenants of each other's values}, 'one of them is too little for a unique index');
+unlike($said, qr{staff_of_branch}, 'all are enough, in any order');
+is(said({}, %branch, Staff => { %staff, global => ['staff_of_account'] })->{err}, '', 'and its reference leads to the tenant');
 
 # later on
 said({});
