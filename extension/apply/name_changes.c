@@ -74,6 +74,13 @@ form_of(const EaJson *field)
 	return strcmp(kind, "oneOf") == 0 ? "toOne" : kind;
 }
 
+/* An id names the row that it named before. */
+static bool
+keeps_rows(const EaDdlAlias *alias)
+{
+	return !alias->replaced && !alias->other_ids;
+}
+
 /* The entity that a list is of; ids alone do not say it. */
 static bool
 target_continues(const EaApplyPlan *plan, const EaJson *was,
@@ -85,7 +92,7 @@ target_continues(const EaApplyPlan *plan, const EaJson *was,
 							 "entity");
 	const EaDdlAlias *alias = ea_names_map_get(plan->change.aliases, from);
 
-	return alias->entity != NULL && !alias->replaced &&
+	return alias->entity != NULL && keeps_rows(alias) &&
 		strcmp(alias->entity, to) == 0;
 }
 
@@ -129,7 +136,7 @@ find_continued(const EaApplyPlan *plan, Continued *continued)
 		EaJson	   *now;
 
 		CHECK_FOR_INTERRUPTS();
-		if (alias->entity == NULL || alias->replaced)
+		if (alias->entity == NULL || !keeps_rows(alias))
 			continue;
 		add_continued(continued, name, "", alias->entity, "");
 		now = find_tree(plan->wanted.trees, alias->entity);

@@ -21,6 +21,7 @@
 #include "ddl/existing_cluster.h"
 #include "ddl/hidden_rows.h"
 #include "ddl/match.h"
+#include "ddl/name_lists.h"
 #include "ddl/online.h"
 #include "ddl/plan.h"
 #include "ddl/reader_policies.h"
@@ -360,6 +361,27 @@ is_adrift(EaDdlPlan *plan, const EaDdlSource *stored,
 	return true;
 }
 
+/* Others name rows by ids, too, and nothing tells them. */
+static void
+warn_of_ids(EaDdlPlan *plan)
+{
+	ListCell   *lc;
+
+	foreach(lc, plan->stored->tables)
+	{
+		const EaDdlTable *was = lfirst(lc);
+		const EaDdlAlias *alias = ea_names_map_get(plan->aliases, was->key);
+
+		if (alias != NULL && alias->other_ids)
+			ea_ddl_warn(plan, alias->table, NULL,
+						psprintf("ids are made of %s now, no longer of %s",
+								 ea_ddl_names_said(alias->table->key_columns),
+								 ea_ddl_names_said(was->key_columns)),
+						"ids of before name other rows, or none, and the "
+						"history of each begins anew");
+	}
+}
+
 /* The statements, in order. */
 static List *
 collect(EaDdlPlan *plan)
@@ -455,6 +477,7 @@ ea_ddl_plan(EaManifest *m, const EaDdlSource *stored,
 	}
 	ea_ddl_check_through(&plan);
 	ea_ddl_tell_strayed(&plan);
+	warn_of_ids(&plan);
 	ea_ddl_warn_unindexed(&plan, stored->catalog, change->dry_run);
 	ea_ddl_purge(&plan);
 	copy_accounts(&plan, stored->catalog, wanted->catalog);

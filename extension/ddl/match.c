@@ -135,32 +135,16 @@ new_entity(Matcher *at, const char *entity)
 	return ((EaDdlAlias *) ea_names_map_get(at->aliases, entity))->entity;
 }
 
-/*
- * Do ids of an application's rows, which no foreign key holds to them, name
- * the same ones as before?  A key that is gone has been renamed.
- */
+/* No foreign key holds ids of an application's rows to them. */
 static bool
-keeps_ids(Matcher *at, const char *was, const char *target)
+means_same_rows(Matcher *at, const char *was, const char *target)
 {
 	EaDdlAlias *alias = ea_names_map_get(at->aliases, was);
 	EaDdlTable *from = ea_names_map_get(at->plan->stored->by_key, was);
 	EaDdlTable *to = ea_names_map_get(at->plan->to->by_key, target);
-	EaHostColumn before;
-	ListCell   *a;
-	ListCell   *b;
 
-	if (!from->of_application && !to->of_application)
-		return true;
-	if (alias->replaced ||
-		list_length(from->key_columns) != list_length(to->key_columns))
-		return false;
-	forboth(a, from->key_columns, b, to->key_columns)
-	{
-		if (strcmp(lfirst(a), lfirst(b)) != 0 &&
-			ea_host_column(from->schema, from->name, lfirst(a), &before))
-			return false;
-	}
-	return true;
+	return (!from->of_application && !to->of_application) ||
+		(!alias->replaced && !alias->other_ids);
 }
 
 /* A column of a reference continues as another one, if its type can. */
@@ -212,7 +196,7 @@ match_members(Matcher *at, EaDdlAlias *alias, EaDdlTable *from,
 			 target != NULL && other != NULL; other = other->next)
 		{
 			if (strcmp(ea_jsonread_string(other, "entity"), target) == 0 &&
-				keeps_ids(at, before, target))
+				means_same_rows(at, before, target))
 				match_columns(alias, from, to, member, other);
 		}
 	}
@@ -306,6 +290,28 @@ match_fields(Matcher *at, const EaJson *tree, EaNameMap *pairs, int round)
 	}
 }
 
+/*
+ * Do ids of a table that is there name the same rows as before, by the same
+ * columns in one order?  A column that is gone has been renamed.
+ */
+static bool
+keeps_ids(const EaDdlTable *from, const EaDdlTable *to)
+{
+	EaHostColumn before;
+	ListCell   *a;
+	ListCell   *b;
+
+	if (list_length(from->key_columns) != list_length(to->key_columns))
+		return false;
+	forboth(a, from->key_columns, b, to->key_columns)
+	{
+		if (strcmp(lfirst(a), lfirst(b)) != 0 &&
+			ea_host_column(from->schema, from->name, lfirst(a), &before))
+			return false;
+	}
+	return true;
+}
+
 static void
 match_entities(Matcher *at, List *stored, List *wanted)
 {
@@ -329,6 +335,8 @@ match_entities(Matcher *at, List *stored, List *wanted)
 			!from->existing || !to->existing ||
 			strcmp(from->qualified, to->qualified) != 0 :
 			from->tenant_scoped != to->tenant_scoped;
+		alias->other_ids = !alias->replaced && to->existing &&
+			!keeps_ids(from, to);
 		if (!alias->replaced)
 			alias->table = to;
 	}

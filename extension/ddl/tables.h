@@ -114,6 +114,7 @@ typedef struct EaDdlAlias
 {
 	const char *entity;			/* NULL: the entity goes */
 	bool		replaced;		/* its table is dropped and made anew */
+	bool		other_ids;		/* or its ids are made of other columns */
 	EaDdlTable *table;			/* that continues it, if not replaced */
 	EaNameMap  *fields;			/* names by names */
 	EaNameMap  *columns;

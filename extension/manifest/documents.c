@@ -476,7 +476,7 @@ ea_manifest_read(const char *source, int len)
 							 (*source == '['), &fault);
 	if (root == NULL)
 		ea_manifest_fault(m, "", "", fault.message, NULL);
-	m->has_application = ea_manifest_names_application(root);
+	ea_manifest_note_application(m, root);
 	if (root == NULL)
 		return m;
 	if (root->kind != EA_JSON_ARRAY)

@@ -120,13 +120,13 @@ check_setting(EaManifest *m, const char *label, const EaJson *setting)
 
 /* -------- the key -------- */
 
-bool
-ea_manifest_names_application(const EaJson *root)
+void
+ea_manifest_note_application(EaManifest *m, const EaJson *root)
 {
 	const EaJson *json = root;
 
 	if (root == NULL)
-		return false;
+		return;
 	if (root->kind == EA_JSON_ARRAY)
 		json = root->first;
 	for (; json != NULL; json = root == json ? NULL : json->next)
@@ -139,9 +139,15 @@ ea_manifest_names_application(const EaJson *root)
 		CHECK_FOR_INTERRUPTS();
 		if (spec != NULL && spec->kind == EA_JSON_OBJECT &&
 			ea_jsonread_get(spec, "existing") != NULL)
-			return true;
+		{
+			const char *tenancy = ea_jsonread_string(spec, "tenancy");
+
+			m->has_application = true;
+			m->pools_application = tenancy == NULL ||
+				strcmp(tenancy, "SINGLE") != 0;
+			return;
+		}
 	}
-	return false;
 }
 
 /* PostgreSQL reads a path as names between commas. */
@@ -193,11 +199,31 @@ ea_manifest_check_row_security(EaManifest *m, const EaDeclEntity *entity)
 						  "leave it out");
 }
 
+/*
+ * Where nobody tells whose a table is, it is the one that its entity speaks
+ * of, so that this is no fault: those of the service's owner have a column of
+ * the tenant, unless tenantScoped says no.
+ */
+static bool
+speaks_of_ours(const EaManifest *m, const EaDeclEntity *entity)
+{
+	const EaJson *spec = entity->document->spec;
+
+	if (entity->key != NULL || entity->tenant != NULL ||
+		entity->row_security || entity->global != NIL)
+		return false;
+	if (entity->existing_columns != NULL &&
+		ea_jsonread_get(entity->existing_columns, "tenantId") != NULL)
+		return true;
+	return ea_jsonread_bool(spec, "tenantScoped", m->pools_application);
+}
+
 void
 ea_manifest_find_application(EaManifest *m, EaDeclEntity *entity)
 {
 	entity->of_application = m->has_application &&
-		!ea_host_is_ours(entity->schema, entity->table);
+		!ea_host_is_ours(entity->schema, entity->table,
+						 speaks_of_ours(m, entity));
 	if (!entity->of_application)
 	{
 		ea_manifest_check_row_security(m, entity);

@@ -8,10 +8,10 @@
 #include "manifest/manifest.h"
 
 /*
- * Whether a Service says "existing", wherever it stands: what an entity with
- * "table" is depends on it.  root may be NULL.
+ * Whether a Service says "existing", wherever it stands, and beside tenancy:
+ * POOL: what an entity with "table" is depends on it.  root may be NULL.
  */
-extern bool ea_manifest_names_application(const EaJson *root);
+extern void ea_manifest_note_application(EaManifest *m, const EaJson *root);
 
 /* The key itself. */
 extern void ea_manifest_read_application(EaManifest *m, EaDeclDocument *doc);

@@ -276,7 +276,8 @@ typedef struct EaDeclService
 typedef struct EaManifest
 {
 	const char *source;			/* the text all EaJson were read from */
-	bool		has_application;	/* the Service says "existing" */
+	bool		has_application;	/* the Service says "existing", */
+	bool		pools_application;	/* with tenancy: POOL */
 	List	   *documents;		/* of EaDeclDocument *, sound ones */
 	List	   *entities;		/* of EaDeclEntity * */
 	List	   *policies;

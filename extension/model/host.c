@@ -34,7 +34,7 @@ ea_host_warn(const char *message, const char *hint)
 }
 
 bool
-ea_host_is_ours(const char *schema, const char *table)
+ea_host_is_ours(const char *schema, const char *table, bool guess)
 {
 	Oid			namespace = get_namespace_oid(schema, true);
 	HeapTuple	tuple;

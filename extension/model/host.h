@@ -41,9 +41,10 @@ extern void ea_host_jsonb_write(StringInfo buf, Datum value);
 
 /*
  * The table is there, and belongs to the role of the service, so it is no
- * application's.
+ * application's; nobody to ask: the guess.
  */
-extern bool ea_host_is_ours(const char *schema, const char *table);
+extern bool ea_host_is_ours(const char *schema, const char *table,
+							bool guess);
 
 /* It is a view, a materialized view or a foreign table. */
 extern bool ea_host_is_view(const char *schema, const char *table);

@@ -31,9 +31,9 @@ ea_host_warn(const char *message, const char *hint)
 
 /* Whose a table is, only the database knows. */
 bool
-ea_host_is_ours(const char *schema, const char *table)
+ea_host_is_ours(const char *schema, const char *table, bool guess)
 {
-	return false;
+	return guess;
 }
 
 /* Nor what it is. */

@@ -177,6 +177,27 @@ for my $misuse ([], ['--dry-run'], ["$folder/nowhere"], [ "$folder/nowhere", "$c
 	isnt($run->{err}, '', 'which is told');
 }
 
+# Whose a table is, only the database knows: none is taken for a fault.
+my $service = "apiVersion: entityapi/v1\nkind: Service\nmetadata: {name: service}\nspec: {tenancy: %s, existing: {role: shop_web}}\n";
+for my $case (
+	[ POOL => 'columns: {id: no, tenantId: company}', 0 ], [ POOL => 'columns: {id: no}', 0 ], [ POOL => 'key: no, tenant: {column: company}', 0 ], [ POOL => 'key: no, tenantScoped: false', 0 ],
+	[ POOL => 'key: no', 1, qr{/spec/table: the table is an application's: say whose its rows are} ],
+	[ POOL => 'columns: {tenantId: company}, tenant: {column: company}', 1, qr{/spec/columns/tenantId: "tenant" says} ],
+	[ SINGLE => 'columns: {id: no, tenantId: company}', 0 ], [ SINGLE => 'key: no', 0 ], [ SINGLE => 'columns: {id: no}', 0 ], [ SINGLE => 'key: no, tenant: {column: company}', 1, qr{/spec/tenant: goes with tenancy: POOL} ])
+{
+	my ($tenancy, $keys, $status, $said) = @$case;
+
+	for my $last (0, 1)
+	{
+		my @texts = (sprintf($service, $tenancy),
+			"apiVersion: entityapi/v1\nkind: Entity\nmetadata: {name: Thing}\nspec: {table: shop.thing, $keys, fields: {a: {type: string}}}\n");
+		my $run = validate(text('file.yaml', join "---\n", $last ? reverse @texts : @texts));
+
+		is($run->{status}, $status, "$tenancy, $keys") or diag $run->{err};
+		like($run->{err}, $said, 'and why') if $said;
+	}
+}
+
 # -------- spoiled --------
 
 sub read_folder

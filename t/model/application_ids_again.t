@@ -43,6 +43,7 @@ create table shop.narrow (id serial primary key, wide_id integer references shop
 create index on shop.narrow (wide_id);
 create table shop.owned (id serial primary key, whose text references shop.word deferrable, note text);
 create table shop.coded (code varchar(10) primary key, note text);
+create table shop.part (a integer, b integer, note text, code text unique, primary key (b, a));
 create table shop.hooked (id serial primary key, note text);
 create function shop.upper() returns trigger language plpgsql as $$ begin new.word := upper(new.word); return new; end $$;
 create trigger upper before insert on shop.word for each row when (new.note = 'upper') execute function shop.upper();
@@ -67,6 +68,8 @@ declared(Entity => Soft => { table => 'shop.soft', key => 'code', softDelete => 
 declared(Entity => Wide => { %given, table => 'shop.wide', key => 'id', fields => { note => { type => 'text' }, narrows => { type => 'ref', target => 'Narrow', relation => 'OneToMany', mappedBy => 'wide' } } });
 declared(Entity => Narrow => { %given, table => 'shop.narrow', key => 'id', fields => { note => { type => 'text' }, wide => { type => 'ref', target => 'Wide', onDelete => 'setNull' } } });
 declared(Entity => Coded => { %given, table => 'shop.coded', key => 'code', plural => 'coded', fields => { code => { type => 'string', maxLength => 10 }, note => { type => 'text' } } });
+my %part = (%given, table => 'shop.part', othersWrite => $false, fields => { note => { type => 'text' } });
+declared(Entity => Part => { %part, key => [ 'a', 'b' ] });
 declared(Policy => Own => { expression => "#record.whose.id == #user.username or #record.id < 3" });
 declared(Policy => Mine => { expression => "#input.whose == #user.username" });
 declared(Entity => Owned => { %given, table => 'shop.owned', key => 'id', columns => { whose => 'whose' }, plural => 'owned', policies => { Own => [qw(read update delete)], Mine => ['create'] },
@@ -138,6 +141,44 @@ attack 'a trigger that chooses the id' => sub {
 	is($ann->call(GET => '/words/low')->{status}, 404, 'not the one that was asked for');
 	my $answer = batch({ op => 'add', data => { type => 'words', id => 'next', attributes => { note => 'upper' } } }, { op => 'add', data => { type => 'words', id => 'plain', attributes => { note => 'x' } } });
 	is(join(' ', map { $_->{data}{id} } @{ $answer->{json}{'atomic:results'} }), 'NEXT plain', 'in operations, too') or diag $answer->{body};
+};
+
+attack 'of several parts' => sub {
+	is(add(parts => '1,2', 'first')->{status}, 201, 'made');
+	my $first = now();
+	is($ann->call(DELETE => '/parts/1,2')->{status}, 204, 'deleted');
+	is(actions('parts/1,2'), 'DELETE CREATE', 'the history of what is gone');
+	$cluster->psql(q{insert into shop.part values (1, 2, 'of others')});
+	is(actions('parts/1,2'), '', 'made by others it has none');
+	is(change(parts => '1,2', 'changed')->{status}, 200, 'changed');
+	is(actions('parts/1,2'), 'UPDATE', 'that is its history');
+	unlike($ann->call(GET => "/parts/1,2?asOf=$first")->{body}, qr/first/, 'as of before it shows nothing of another');
+};
+
+attack 'ids of other columns' => sub {
+	is(add(parts => $_->[0], $_->[1])->{status}, 201, "made: $_->[0]") for [ '3,4' => 'three' ], [ '4,3' => 'four' ];
+	my $then = now();
+	is($cluster->try_apply($folder)->{err}, '', 'no warning without a change');
+	declared(Entity => Part => { %part, key => [ 'b', 'a' ] });
+	my $turned = $cluster->try_apply($folder);
+	is($turned->{status}, 0, 'another order of the parts') or diag $turned->{err};
+	like($turned->{err}, qr{^WARNING: .*Part\.json#1: /spec: ids are made of "b" and "a" now, no longer of "a" and "b"\nHINT: .*history}m, 'with a warning');
+	is($ann->good(200, GET => '/parts/4,3')->{json}{data}{attributes}{note}, 'three', 'is that of ids');
+	is(actions('parts/4,3'), '', 'which have no history of others');
+	my $past = $ann->call(GET => "/parts/4,3?asOf=$then");
+	unlike($past->{body}, qr/four/, 'nor a past');
+	is($past->{status}, 410, 'which is lost');
+	is(change(parts => '4,3', 'changed')->{status}, 200, 'changed');
+	is(actions('parts/4,3'), 'UPDATE', 'it begins anew');
+	$cluster->psql('alter table shop.part rename b to c');
+	declared(Entity => Part => { %part, key => [ 'c', 'a' ] });
+	my $renamed = $cluster->try_apply($folder);
+	is("$renamed->{status} $renamed->{err}", '0 ', 'a column that got another name');
+	is(actions('parts/4,3'), 'UPDATE', 'keeps the history');
+	$cluster->psql(q{update shop.part set code = a::text; alter table shop.part alter code set not null});
+	declared(Entity => Part => { %part, key => 'code' });
+	like($cluster->try_apply($folder)->{err}, qr/ids are made of "code" now, no longer of "c" and "a"/, 'one column in the place of two');
+	unlink "$folder/Part.json";
 };
 
 attack 'deleted softly' => sub {
