@@ -244,19 +244,35 @@ count_strayed(EaDdlPlan *plan, const EaDdlTable *table, EaField *field,
 					 NULL);
 }
 
+/* Of the columns of a reference, as literals: ARRAY['a', 'b'] */
+static char *
+literals_of(const char *columns)
+{
+	StringInfoData buf;
+	int			n = ea_columns_count(columns);
+
+	initStringInfo(&buf);
+	for (int i = 0; i < n; i++)
+		appendStringInfo(&buf, "%s%s", i > 0 ? ", " : "ARRAY[",
+						 quote_literal_cstr(ea_columns_get(columns, i)));
+	appendStringInfoChar(&buf, ']');
+	return buf.data;
+}
+
 /* With the tenants of both sides, a key leads to no other. */
 static bool
 is_crossed(const EaDdlTable *table, const EaMember *member)
 {
 	return read_names(psprintf("SELECT f.conname::text FROM pg_constraint f"
-							   " JOIN pg_attribute a"
-							   " ON a.attrelid = f.conrelid"
-							   " AND a.attnum = f.conkey[1]"
 							   " WHERE f.contype = 'f' AND f.conrelid = %u"
-							   " AND cardinality(f.conkey) = 1"
-							   " AND quote_ident(a.attname) = %s",
+							   " AND cardinality(f.conkey) = %d"
+							   " AND NOT EXISTS (SELECT FROM pg_attribute a"
+							   " WHERE a.attrelid = f.conrelid"
+							   " AND a.attnum = ANY (f.conkey)"
+							   " AND quote_ident(a.attname) <> ALL (%s))",
 							   ea_ddl_relation(table),
-							   quote_literal_cstr(member->column))) != NIL;
+							   ea_columns_count(member->column),
+							   literals_of(member->column))) != NIL;
 }
 
 static void
