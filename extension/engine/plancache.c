@@ -265,6 +265,7 @@ typedef struct Tables
 	bool		of_accounts;	/* one of those is written or locked */
 	List	   *referring;		/* to tables that rows are deleted from */
 	int			views;			/* that the walk is within */
+	bool		reads_view;		/* any */
 	List	   *beneath;		/* tables of these */
 } Tables;
 
@@ -349,6 +350,7 @@ note_subquery(Tables *tables, const RangeTblEntry *rte)
 	{
 		note_table(tables, view, AccessShareLock, false);
 		tables->views++;
+		tables->reads_view = true;
 	}
 	(void) note_tables((Node *) rte->subquery, tables);
 	tables->views -= OidIsValid(view);
@@ -540,7 +542,9 @@ make_plan(const EaHeld *held, const PlanKey *key, EaParams params,
 	item->kept.referring = keep_oids(tables.referring,
 									 &item->kept.nreferring);
 	item->kept.beneath = keep_oids(tables.beneath, &item->kept.nbeneath);
-	item->kept.one_row = one_row;
+
+	/* a row of a view has no index of its own: its tables are read freely */
+	item->kept.one_row = one_row && !tables.reads_view;
 	item->kept.here = here;
 	item->own = (EaOwnText) {held != NULL && held->of_both, params.n,
 		item->types};

@@ -25,7 +25,7 @@ typedef struct EaPlanTable
 typedef struct EaPlan
 {
 	SPIPlanPtr	plan;
-	bool		one_row;		/* prepared with a generic plan */
+	bool		one_row;		/* of a table, with a generic plan */
 	bool		here;			/* over shards on this node */
 	EaPlanChoice *choice;		/* else by which plan it runs, or NULL */
 

@@ -80,6 +80,8 @@ create view shop.placed as select order_no, customer_no + 0 as customer_no, tota
 create view shop.plain as select order_no, customer_no, total, placed from shop.orders;
 create materialized view shop.best as select customer_no, sum(total)::numeric(12,2) as total from shop.orders where customer_no is not null group by customer_no;
 create view shop.look as select 1 as id, shop.seen() as seen, shop.attack() as attack;
+create function shop.scans() returns text immutable language plpgsql as 'begin return current_setting(''enable_seqscan''); end';
+create view shop.planned as select customer_no, shop.scans() as scans, count(*) as orders from shop.orders group by customer_no;
 create view shop.queues as select shop.queue() as id;
 create view shop.pairs as select id, customer_no, note from shop.pair;
 create view shop.hidden with (security_invoker = true) as select * from shop.customer;
@@ -143,6 +145,7 @@ declared(Entity => Placed => { %placed, plural => 'placed', columns => { custome
 	placed => { type => 'date' }, number => { type => 'integer' }, customer => { type => 'ref', target => 'Customer' } } });
 declared(Entity => Turnover => { table => 'shop.turnover', key => 'customer_no', plural => 'turnovers', fields => { name => { type => 'text' }, city => { type => 'text' },
 	orders => { type => 'long' }, total => { type => 'decimal', precision => 12, scale => 2 }, last => { type => 'date' } }, %read });
+declared(Entity => Planned => { table => 'shop.planned', key => 'customer_no', plural => 'planned', fields => { scans => { type => 'text' }, orders => { type => 'long' } }, %read });
 declared(Entity => Best => { table => 'shop.best', key => 'customer_no', plural => 'bests', fields => { total => { type => 'decimal', precision => 12, scale => 2 } }, %read });
 declared(Entity => Rate => { table => 'shop.rate', key => 'code', fields => { rate => { type => 'decimal', precision => 6, scale => 2 } }, %read });
 declared(Entity => Look => { table => 'shop.look', key => 'id', plural => 'looks', fields => { seen => { type => 'text' }, attack => { type => 'text' } }, %read });
@@ -201,6 +204,7 @@ for my $way ('on', 'off')
 		is_deeply($one->{attributes}, { name => 'name 3', city => undef, orders => 4, total => 54, last => '2026-01-25' }, 'a row of a view') or diag explain $one;
 		is($ann->good(200, GET => '/placed/7')->{json}{data}{attributes}{number}, 7, 'the key as a field');
 		is($ann->good(200, GET => '/plains/7')->{json}{data}{attributes}{placed}, '2026-01-08', 'of a simple one');
+		is($ann->good(200, GET => '/planned/3')->{json}{data}{attributes}{scans}, 'on', 'its tables are read as the planner likes');
 		$ann->refused("$_ names none", 404, 'NOT_FOUND', undef, GET => $_) for '/turnovers/13', '/turnovers/03', '/plains/26', '/rates/XXX';
 		is(ids($ann->good(200, GET => '/turnovers?sort=id&page[size]=5')), '1 2 3 4 5', 'a list');
 		is(total($ann->good(200, GET => '/turnovers?page[size]=2&page[totals]=true')), 12, 'counted');
