@@ -411,7 +411,7 @@ compare_opened(List *differences, EaDdlTable *table, Relation rel,
 		differences = differ(differences, table,
 							 psprintf("the table %s: %s", table->qualified,
 									  (char *) lfirst(lc)), EA_DDL_MEND);
-	foreach(lc, ea_ddl_tenant_shared(table, RelationGetRelid(rel)))
+	foreach(lc, ea_ddl_tenant_shared(table, entity, RelationGetRelid(rel)))
 		differences = differ(differences, table,
 							 psprintf("the unique index or exclusion "
 									  "constraint \"%s\" of the table %s "

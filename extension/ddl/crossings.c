@@ -65,26 +65,67 @@ names_of_key(const EaDdlTable *table)
 											   table->key_columns));
 }
 
+/*
+ * Indexes of the table and of its partitions alone, of which a condition
+ * holds.
+ */
+static List *
+find_indexes(Oid relid, const char *condition)
+{
+	return read_names(psprintf("SELECT c.relname::text FROM pg_index i"
+							   " JOIN pg_class c ON c.oid = i.indexrelid"
+							   " WHERE i.indrelid IN (SELECT %u"
+							   " UNION SELECT t.relid::oid"
+							   " FROM pg_partition_tree(%u) t)"
+							   " AND NOT EXISTS (SELECT FROM pg_inherits h"
+							   " WHERE h.inhrelid = i.indexrelid)"
+							   " AND %s ORDER BY 1", relid, relid, condition));
+}
+
 /* Indexes whose keys hold for rows of all tenants, but that of the id */
 static List *
 find_shared(const EaDdlTable *table, Oid relid)
 {
 	if (!table->owned || table->of_one || table->lead == NIL)
 		return NIL;
-	return read_names(psprintf("SELECT c.relname::text FROM pg_index i"
-							   " JOIN pg_class c ON c.oid = i.indexrelid"
-							   " WHERE i.indrelid = %u"
-							   " AND (i.indisunique OR i.indisexclusion)"
-							   " AND (%s <@ " EA_KEY_NAMES ") IS NOT TRUE"
-							   " AND NOT (%s) ORDER BY 1", relid,
-							   ea_ddl_name_array(table, false, table->lead),
-							   names_of_key(table)));
+	return find_indexes(relid,
+						psprintf("(i.indisunique OR i.indisexclusion)"
+								 " AND NOT %s <@ " EA_SHARED_NAMES
+								 " AND NOT (%s)",
+								 ea_ddl_name_array(table, false, table->lead),
+								 names_of_key(table)));
+}
+
+/* The key has what says to which tenant a row belongs. */
+static bool
+leads(const EaDdlTable *table)
+{
+	ListCell   *lc;
+
+	foreach(lc, table->lead)
+	{
+		if (!ea_ddl_names_have(table->key_columns, lfirst(lc)))
+			return false;
+	}
+	return true;
+}
+
+/* Indexes by which a client that makes an id is told when it is taken */
+static List *
+find_telling(const EaDdlTable *table, const EaEntity *entity, Oid relid)
+{
+	if (entity->maker != EA_ID_OF_CLIENT || table->of_one ||
+		table->lead == NIL || leads(table))
+		return NIL;
+	return find_indexes(relid, psprintf("i.indisunique AND %s",
+										names_of_key(table)));
 }
 
 List *
-ea_ddl_tenant_shared(const EaDdlTable *table, Oid relid)
+ea_ddl_tenant_shared(const EaDdlTable *table, const EaEntity *entity,
+					 Oid relid)
 {
-	List	   *shared = NIL;
+	List	   *shared = find_telling(table, entity, relid);
 	ListCell   *lc;
 
 	foreach(lc, find_shared(table, relid))
@@ -130,33 +171,12 @@ check_shared(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
 	}
 }
 
-/* The key has what says to which tenant a row belongs. */
-static bool
-leads(const EaDdlTable *table)
-{
-	ListCell   *lc;
-
-	foreach(lc, table->lead)
-	{
-		if (!ea_ddl_names_have(table->key_columns, lfirst(lc)))
-			return false;
-	}
-	return true;
-}
-
-/* A client that makes an id is told when it is taken. */
 static void
 check_ids(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
 {
 	const EaEntity *entity = ea_catalog_entity(plan->wanted, table->entity);
-	char	   *sql =
-		psprintf("SELECT c.relname::text FROM pg_index i"
-				 " JOIN pg_class c ON c.oid = i.indexrelid"
-				 " WHERE i.indrelid = %u AND i.indisunique"
-				 " AND %s", relid, names_of_key(table));
 
-	if (entity->maker != EA_ID_OF_CLIENT || table->of_one ||
-		table->lead == NIL || leads(table) || read_names(sql) == NIL)
+	if (find_telling(table, entity, relid) == NIL)
 		return;
 	ea_ddl_tenant_fault(plan, table, "/spec/key",
 						psprintf("clients choose ids, and %s is unique for "
@@ -244,35 +264,26 @@ count_strayed(EaDdlPlan *plan, const EaDdlTable *table, EaField *field,
 					 NULL);
 }
 
-/* Of the columns of a reference, as literals: ARRAY['a', 'b'] */
-static char *
-literals_of(const char *columns)
-{
-	StringInfoData buf;
-	int			n = ea_columns_count(columns);
-
-	initStringInfo(&buf);
-	for (int i = 0; i < n; i++)
-		appendStringInfo(&buf, "%s%s", i > 0 ? ", " : "ARRAY[",
-						 quote_literal_cstr(ea_columns_get(columns, i)));
-	appendStringInfoChar(&buf, ']');
-	return buf.data;
-}
-
 /* With the tenants of both sides, a key leads to no other. */
 static bool
 is_crossed(const EaDdlTable *table, const EaMember *member)
 {
+	int			n = ea_columns_count(member->column);
+	StringInfoData names;
+
+	initStringInfo(&names);
+	for (int i = 0; i < n; i++)
+		appendStringInfo(&names, "%s%s", i > 0 ? ", " : "",
+						 quote_literal_cstr(ea_columns_get(member->column,
+														   i)));
 	return read_names(psprintf("SELECT f.conname::text FROM pg_constraint f"
 							   " WHERE f.contype = 'f' AND f.conrelid = %u"
 							   " AND cardinality(f.conkey) = %d"
 							   " AND NOT EXISTS (SELECT FROM pg_attribute a"
 							   " WHERE a.attrelid = f.conrelid"
 							   " AND a.attnum = ANY (f.conkey)"
-							   " AND quote_ident(a.attname) <> ALL (%s))",
-							   ea_ddl_relation(table),
-							   ea_columns_count(member->column),
-							   literals_of(member->column))) != NIL;
+							   " AND quote_ident(a.attname) NOT IN (%s))",
+							   ea_ddl_relation(table), n, names.data)) != NIL;
 }
 
 static void

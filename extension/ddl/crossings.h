@@ -24,6 +24,7 @@ extern void ea_ddl_tell_strayed(EaDdlPlan *plan);
  * Unique indexes and exclusion constraints (char *) that leave the tenant out
  * and are not named "global"; NIL: there are none.
  */
-extern List *ea_ddl_tenant_shared(const EaDdlTable *table, Oid relid);
+extern List *ea_ddl_tenant_shared(const EaDdlTable *table,
+								 const EaEntity *entity, Oid relid);
 
 #endif							/* EA_CROSSINGS_H */

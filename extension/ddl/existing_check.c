@@ -774,7 +774,7 @@ check_tenancy(Look *look)
 						" JOIN pg_class c ON c.oid = i.indexrelid"
 						" WHERE i.indrelid = %u"
 						" AND (i.indisunique OR i.indisexclusion)"
-						" AND (%s = ANY (" EA_KEY_NAMES ")) IS NOT TRUE"
+						" AND NOT %s = ANY (" EA_SHARED_NAMES ")"
 						" AND NOT (" EA_KEY_NAMES " = ARRAY[%s])",
 						look->relid, quote_literal_cstr(table->tenant_column),
 						quote_literal_cstr(table->id_column)));

@@ -22,6 +22,22 @@
 	" ON a.attrelid = i.indrelid AND a.attnum = k.attnum" \
 	" WHERE k.n <= i.indnkeyatts ORDER BY k.n)"
 
+/*
+ * Those that two rows have to share before they meet: of an exclusion
+ * constraint only what it compares by the operator of an index of its type.
+ * BTREE_AM_OID and BTEqualStrategyNumber are numbers of the catalogs for good.
+ */
+#define EA_SHARED_NAMES \
+	"ARRAY(SELECT a.attname::text" \
+	" FROM unnest(i.indkey::int2[]) WITH ORDINALITY k (attnum, n)" \
+	" JOIN pg_attribute a" \
+	" ON a.attrelid = i.indrelid AND a.attnum = k.attnum" \
+	" WHERE k.n <= i.indnkeyatts AND (NOT i.indisexclusion" \
+	" OR EXISTS (SELECT FROM pg_constraint x" \
+	" JOIN pg_amop o ON o.amopopr = x.conexclop[k.n]" \
+	" WHERE x.conindid = i.indexrelid AND x.contype = 'x'" \
+	" AND o.amopmethod = 403 AND o.amopstrategy = 3)))"
+
 /* `ARRAY['tenant_id', 'a']`, with the tenant if scoped */
 extern char *ea_ddl_name_array(const EaDdlTable *table, bool scoped,
 							   List *columns);

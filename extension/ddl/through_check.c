@@ -18,6 +18,7 @@
 
 #include "ddl/application_check.h"
 #include "ddl/drift.h"
+#include "ddl/key_columns.h"
 #include "ddl/through_check.h"
 #include "engine/exec.h"
 #include "model/acting_keys.h"
@@ -162,6 +163,43 @@ check_key(Look *look, const char *column, const EaIdKey *key, EaEntity *to)
 			  "let it be NO ACTION, RESTRICT or CASCADE");
 }
 
+/* The columns whose rows are of tenants, as names in SQL; or NULL */
+static const char *
+telling_columns(const Look *look)
+{
+	const char *near = quote_literal_cstr(look->field->join_near);
+	const char *far = quote_literal_cstr(look->field->join_far);
+
+	if (look->field->entity->tenant_scoped && look->target->tenant_scoped)
+		return psprintf("%s, %s", near, far);
+	return look->field->entity->tenant_scoped ? near :
+		look->target->tenant_scoped ? far : NULL;
+}
+
+/* Without such a column it would tell tenants of each other's links. */
+static void
+check_shared(Look *look)
+{
+	const char *columns = telling_columns(look);
+	char	   *name;
+
+	if (columns == NULL || look->field->read_only)
+		return;
+	name = find_text(psprintf("SELECT c.relname::text FROM pg_index i"
+							  " JOIN pg_class c ON c.oid = i.indexrelid"
+							  " WHERE i.indrelid = %u"
+							  " AND (i.indisunique OR i.indisexclusion)"
+							  " AND NOT EXISTS (SELECT FROM unnest("
+							  EA_SHARED_NAMES ") n (name)"
+							  " WHERE quote_ident(n.name) IN (%s))"
+							  " ORDER BY 1", RelationGetRelid(look->rel),
+							  columns));
+	if (name != NULL)
+		lacks(look, psprintf("the unique index or exclusion constraint \"%s\" "
+							 "would tell tenants of each other's links", name),
+			  "let it have both columns, or make the field readOnly");
+}
+
 /* -------- rights -------- */
 
 /* Operations that callers have by any role */
@@ -272,6 +310,7 @@ look_at(Look *look)
 	check_columns(look);
 	check_key(look, field->join_near, &field->join_near_key, field->entity);
 	check_key(look, field->join_far, &field->members[0].key, look->target);
+	check_shared(look);
 }
 
 /* False: it is locked, and not to be waited for. */

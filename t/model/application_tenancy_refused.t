@@ -18,6 +18,7 @@ my ($true, $false) = (JSON::PP::true, JSON::PP::false);
 my $tenant = '01a1facc-0000-7000-8000-000000000001';
 
 $cluster->psql(<<'SQL');
+create extension btree_gist;
 create role saas_app;
 create schema saas authorization saas_app;
 set role saas_app;
@@ -39,6 +40,11 @@ create table saas.branch (account_id uuid references saas.account, no integer, p
 create table saas.staff (id uuid primary key default gen_random_uuid(), account_id uuid not null, branch_no integer not null, name text,
 	foreign key (account_id, branch_no) references saas.branch, constraint staff_of_account unique (account_id, name), constraint staff_of_branch unique (name, branch_no, account_id));
 create table saas.mine (id uuid primary key default gen_random_uuid(), name text unique);
+create table saas.room (id uuid primary key default gen_random_uuid(), organization_id uuid not null, day date, constraint room_taken exclude using gist (organization_id with <>, day with =),
+	constraint room_own exclude using gist (organization_id with =, day with =));
+create table saas.log (id bigint generated always as identity primary key, organization_id uuid, what text) partition by range (id);
+create table saas.log_a partition of saas.log (unique (what), unique (organization_id, what)) for values from (0) to (100);
+create table saas.slot (organization_id uuid, code text, primary key (organization_id, code));
 do $$ declare r record; begin
 	for r in select f.conrelid::regclass as t, a.attname as c from pg_constraint f join pg_attribute a on a.attrelid = f.conrelid and a.attnum = f.conkey[cardinality(f.conkey)]
 		where f.contype = 'f' and f.connamespace = 'saas'::regnamespace loop
@@ -103,6 +109,12 @@ my @cases = (
 	[ 'a unique index is named', { with(Account => global => ['account_name']) }, '/spec/global: the unique index or exclusion constraint "account_email" would tell tenants of each other\'s values' ],
 	[ 'of an expression, too', { with(Account => global => ['account_email']) }, '/spec/global: the unique index or exclusion constraint "account_name" would tell tenants of each other\'s values' ],
 	[ 'and is there', { with(Account => global => [ 'account_name', 'account_email', 'account_pkey' ]) }, '/spec/global/2: "account_pkey" is no unique index of the table that leaves the tenant out' ],
+	[ 'a comparison of tenants is none', { Room => { table => 'saas.room', tenant => { column => 'organization_id' }, global => ['room_own'], fields => { day => { type => 'date' } }, %rights } },
+		'/spec/global: the unique index or exclusion constraint "room_taken" would tell tenants of each other\'s values' ],
+	[ 'but that they are equal', { Room => { table => 'saas.room', tenant => { column => 'organization_id' }, global => [ 'room_taken', 'room_own' ], fields => { day => { type => 'date' } }, %rights } },
+		'/spec/global/1: "room_own" is no unique index of the table that leaves the tenant out' ],
+	[ 'of a partition, too', { Log => { table => 'saas.log', key => 'id', tenant => { column => 'organization_id' }, fields => { what => { type => 'text' } }, %rights } },
+		'/spec/global: the unique index or exclusion constraint "log_a_what_key" would tell tenants of each other\'s values' ],
 	[ 'of all rows of one nothing is said', { Mine => { table => 'saas.mine', tenant => { is => $tenant }, global => ['mine_name_key'], fields => { name => { type => 'text', unique => $true } }, %rights } }, '/spec/global/0: "mine_name_key" is no unique index of the table that leaves the tenant out' ],
 	[ 'ids of clients', { Coded => { table => 'saas.coded', plural => 'codeds', key => 'code', tenant => { column => 'organization_id' }, fields => {}, %rights } }, '/spec/key: clients choose ids, and "code" is unique for all tenants' ],
 	[ 'who may only read', { Coded => { table => 'saas.coded', plural => 'codeds', key => 'code', tenant => { column => 'organization_id' }, fields => {}, %read } }, '/spec/key: clients choose ids, and "code" is unique for all tenants' ],
@@ -141,7 +153,8 @@ unlike($said, qr{staff_of_branch}, 'all are enough, in any order');
 is(said({}, %branch, Staff => { %staff, global => ['staff_of_account'] })->{err}, '', 'and its reference leads to the tenant');
 
 # later on
-said({});
+said({}, Log => { table => 'saas.log', key => 'id', tenant => { column => 'organization_id' }, global => ['log_a_what_key'], fields => { what => { type => 'text' } }, %rights },
+	Slot => { table => 'saas.slot', key => 'code', tenant => { column => 'organization_id' }, fields => {}, %rights });
 is($cluster->try_apply($folder)->{status}, 0, 'applied');
 my $differs = sub { return $cluster->psql("select string_agg(message, '; ') from entityapi.list_differences() where kind = 'difference'") };
 is($differs->(), '', 'no difference');
@@ -149,6 +162,12 @@ $cluster->psql('create unique index later on saas.account (code)');
 like($differs->(), qr/the unique index or exclusion constraint "later" of the table saas.account tells tenants of each other's values/, 'an index that came later is one');
 $cluster->psql('drop index saas.later; create unique index later on saas.account (organization_id, code)');
 is($differs->(), '', 'none with the tenant');
+$cluster->psql('create table saas.log_b partition of saas.log (unique (what)) for values from (100) to (200)');
+like($differs->(), qr/the unique index or exclusion constraint "log_b_what_key" of the table saas.log tells tenants/, 'one of a partition is, too');
+$cluster->psql('drop table saas.log_b; create unique index sole on saas.slot (code)');
+like($differs->(), qr/the unique index or exclusion constraint "sole" of the table saas.slot tells tenants/, 'and one of ids that clients choose');
+$cluster->psql('drop index saas.sole');
+is($differs->(), '', 'none is left');
 $cluster->psql('alter table saas.account alter organization_id type text');
 like($differs->(), qr/column organization_id of table saas.account is not what entity "Account" needs: uuid/, 'nor a column that is none any more');
 

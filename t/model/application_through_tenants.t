@@ -100,6 +100,11 @@ for my $way ('on', 'off')
 	};
 }
 
+$cluster->psql('create unique index of_genre on saas.film_genre (genre_id)');
+like($cluster->try_apply($folder)->{err}, qr{Film.json#1: /spec/fields/genres: the unique index or exclusion constraint "of_genre" would tell tenants of each other's links \(let it have both columns, or make the field readOnly\)}, 'a genre of one film is refused');
+like($cluster->psql(q{select string_agg(message, ' ') from entityapi.list_differences() where kind = 'difference'}), qr/the join table saas.film_genre of Film.genres: the unique index or exclusion constraint "of_genre"/, 'and a difference');
+$cluster->psql('drop index saas.of_genre; create unique index of_film on saas.film_genre (film_id); create unique index of_actor on saas.film_actor (actor_id) where actor_id > 1000');
+is($cluster->psql(q{select count(*) from entityapi.list_differences() where kind = 'difference'}), 0, 'not one genre of a film, which is its tenant\'s');
 declared(Entity => Actor => { table => 'saas.actor', key => 'id', %tenant, %rights, fields => { name => { type => 'text' }, films => many(Film => mappedBy => 'actors', description => 'other') } });
 like($cluster->try_apply($folder)->{err}, qr/WARNING:  Film: 1 row refers by "actors" to rows of other tenants: these links are left out/, 'apply counts them');
 
