@@ -215,6 +215,28 @@ refuse_loss(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to,
 							  column->field));
 }
 
+/* An earlier column of the same reference goes as well: of that it is told. */
+static bool
+is_further_part(const EaDdlTable *from, const EaDdlTable *to,
+				const EaDdlColumn *column)
+{
+	ListCell   *lc;
+
+	foreach(lc, from->columns)
+	{
+		const EaDdlColumn *other = lfirst(lc);
+
+		if (other == column)
+			return false;
+		if (column->target != NULL && other->target != NULL &&
+			other->field != NULL && strcmp(other->field, column->field) == 0 &&
+			strcmp(other->target, column->target) == 0 &&
+			ea_names_map_get(to->by_column, other->name) == NULL)
+			return true;
+	}
+	return false;
+}
+
 /* Drop stored columns that nothing continues. */
 static void
 drop_columns(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
@@ -228,7 +250,8 @@ drop_columns(EaDdlPlan *plan, EaDdlTable *from, EaDdlTable *to)
 		if (ea_names_map_get(to->by_column, column->name) != NULL)
 			continue;
 		if (column->field != NULL &&
-			!ea_ddl_may_lose(plan, to->entity, column->field))
+			!ea_ddl_may_lose(plan, to->entity, column->field) &&
+			!is_further_part(from, to, column))
 			refuse_loss(plan, from, to, column);
 		drop_column(plan, from, column);
 	}

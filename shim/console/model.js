@@ -3,6 +3,7 @@
 // roles of the caller allow.  What neither says is not shown.
 
 import { get } from './api.js'
+import { kindOfIds } from './rsql.js'
 import { words } from './text.js'
 
 const TITLES = ['name', 'title', 'number', 'label', 'username', 'subject', 'code', 'sku', 'key', 'email']
@@ -100,9 +101,8 @@ const dataOf = (name, verb) => schemaOf(`${name}${verb}Document`)?.properties.da
 function readId(name, resource) {
   const schema = deref(resource.properties.id)
   const created = schemaOf(`${name}CreateDocument`)?.properties.data
-  const kind = /^\^\(0\|-/.test(schema.pattern ?? '') ? 'integer' : schema.format ?? 'uuid'
   return {
-    kind,
+    kind: kindOfIds(schema),
     create: created?.properties.id && deref(created.properties.id),
     required: (created?.required ?? []).includes('id')
   }

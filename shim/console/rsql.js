@@ -8,9 +8,16 @@ const ORDER = [['=ge=', 'at least'], ['=le=', 'at most'], ['=gt=', 'more than'],
 const ANY = [['=in=', 'is one of'], ['=out=', 'is none of']]
 const NULLS = [['=isnull=', 'has no value']]
 
+/** Several parts have a comma between them, beside those in [] and {} of the pattern. */
+export function kindOfIds({ pattern = '', format = 'uuid' }) {
+  if (pattern.replace(/\[[^\]]*\]|\{[^}]*\}/g, '').includes(',')) return 'parts'
+  return /^\^\(0\|-/.test(pattern) ? 'integer' : format
+}
+
 export function operatorsFor(kind) {
   if (kind === 'relationship' || kind === 'json') return NULLS
   if (kind === 'reference') return [...COMPARE, ...NULLS]
+  if (kind === 'parts') return [...COMPARE, ...ORDER]
   if (kind === 'boolean') return [...COMPARE, ...NULLS]
   if (kind === 'enum' || kind === 'uuid') return [...COMPARE, ...ANY, ...NULLS]
   if (kind === 'string' || kind === 'text') return [['=ilike=', 'contains'], ...COMPARE, ...ANY, ...ORDER, ...NULLS]

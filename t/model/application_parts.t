@@ -238,6 +238,7 @@ attack 'ids as strange as they come' => sub {
 		is($cluster->psql("select encode(convert_to(part, 'UTF8'), 'hex') from shop.strange where nr = $n"), unpack('H*', Encode::encode_utf8($text)), 'with the part as it is');
 		my $answer = $ann->good(200, GET => '/stranges/' . escaped($id))->{json}{data};
 		is($answer->{id}, $id, 'read');
+		is($ann->good(200, GET => '/stranges/' . escaped($id =~ s/(a{8}.*)/uc $1/er))->{json}{data}{id}, $id, 'also by a UUID in capitals');
 		is($ann->good(200, GET => $answer->{links}{self})->{json}{data}{attributes}{note}, "n$n", 'by its link');
 		(my $literal = $id) =~ s/([\\'])/\\$1/g;
 		is(got('/stranges?filter=id==' . escaped("'$literal'")), $id, 'by a filter');
@@ -378,6 +379,24 @@ attack 'from made tables' => sub {
 	is($cluster->psql(q{select string_agg(message, ' ') from entityapi.list_differences() where kind = 'difference'}), '', 'no difference');
 };
 
+attack 'a made table, and another order of the parts' => sub {
+	my @turned = (table => 'shop.pair', fields => { note => { type => 'text' } });
+	declared(Entity => Holds => { plural => 'holds', fields => { pair => { type => 'ref', target => 'Pair' } }, permissions => { Reader => ['read'], Editor => \@all } });
+	is($cluster->try_apply($folder)->{status}, 0, 'applied');
+	made(pairs => 'x,y', { note => 'xy' });
+	my $holds = made(holds => undef, undef, { pair => to(pairs => 'x,y') })->{id};
+	declared(Entity => Pair => { %given, @turned, key => [ 'b', 'a' ] });
+	my $refused = $cluster->try_apply($folder);
+	is($refused->{status}, 1, 'is refused');
+	is(scalar(() = $refused->{err} =~ /references of Holds\.pair to Pair would be lost: now in 1 row/g), 1, 'once, for the links that would lead elsewhere') or diag $refused->{err};
+	$ann->good(200, PATCH => "/holds/$holds", data => resource(holds => $holds, undef, { pair => to(pairs => undef) }));
+	my $done = $cluster->try_apply($folder);
+	is($done->{status}, 0, 'applied without links') or diag $done->{err};
+	$ann->good(200, PATCH => "/holds/$holds", data => resource(holds => $holds, undef, { pair => to(pairs => 'y,x') }));
+	is($ann->good(200, GET => "/holds/$holds?include=pair")->{json}{included}[0]{attributes}{note}, 'xy', 'links are by the new order');
+	is($cluster->psql(q{select string_agg(message, ' ') from entityapi.list_differences() where kind = 'difference'}), '', 'no difference');
+};
+
 attack 'what was' => sub {
 	my $order = made(orders => '2030,1', { note => 'first' });
 	$ann->good(200, PATCH => '/orders/2030,1', data => resource(orders => '2030,1', { note => 'second' }));
@@ -434,7 +453,7 @@ SQL
 attack 'what a migration takes away' => sub {
 	$cluster->psql('set role shop_owner; alter table shop.pair drop constraint pair_b_a_key');
 	$ann->refused('without the index', 500, undef, undef, GET => '/pairs');
-	like($cluster->psql(q{select string_agg(message, ' ') from entityapi.list_differences()}), qr/no primary key or immediate unique constraint on a, b any more/, 'it is told');
+	like($cluster->psql(q{select string_agg(message, ' ') from entityapi.list_differences()}), qr/no primary key or immediate unique constraint on b, a any more/, 'it is told');
 	$cluster->psql('set role shop_owner; alter table shop.pair add unique (a, b)');
 	is($ann->good(200, GET => '/pairs')->{status}, 200, 'until it is back, in any order');
 	$cluster->psql('set role shop_owner; alter table shop.pair alter b drop not null');

@@ -153,7 +153,7 @@ attack 'one of several' => sub {
 	my $read = $ann->good(200, GET => "/remarks/$remark->{id}?include=about")->{json};
 	is($read->{data}{relationships}{about}{data}{id}, '2,cy', 'shown');
 	is($read->{included}[0]{id}, '2,cy', 'and included');
-	is(got(q{/remarks?filter=about.id=='2,cy'}), $remark->{id}, 'in filters, with ids of any member') if 0;
+	is(got(q{/remarks?filter=about.id=='2,cy'}), $remark->{id}, 'in filters, with ids of any member');
 };
 
 attack 'by the index' => sub {
