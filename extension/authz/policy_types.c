@@ -241,7 +241,8 @@ check_operand(Checker *c, EaPolicy *node)
 		return fail_at(c, node, "null may be compared with == and != only",
 					   NULL);
 	if (node->type == EA_POLICY_JSON)
-		return fail_at(c, node, "json may be compared with null only", NULL);
+		return fail_at(c, node, "json, and an id of several parts, may be "
+					   "compared with null only", NULL);
 	return true;
 }
 

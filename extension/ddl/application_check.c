@@ -6,10 +6,12 @@
 #include "postgres.h"
 
 #include "access/relation.h"
+#include "catalog/dependency.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
+#include "commands/extension.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
@@ -320,6 +322,18 @@ check_sequences(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
 	}
 }
 
+/* An extension changes its tables with the next version. */
+static void
+check_extension(EaDdlPlan *plan, const EaDdlTable *table, Oid relid)
+{
+	Oid			extension = getExtensionOfObject(RelationRelationId, relid);
+
+	if (OidIsValid(extension))
+		ea_ddl_lacks(plan, table,
+					 psprintf("it is a part of the extension \"%s\"",
+							  get_extension_name(extension)), NULL);
+}
+
 void
 ea_ddl_check_application(EaDdlPlan *plan, const EaDdlTable *table,
 						 Relation rel)
@@ -333,6 +347,7 @@ ea_ddl_check_application(EaDdlPlan *plan, const EaDdlTable *table,
 											plan->application_owner,
 											table->view, table->row_security))
 		ea_ddl_lacks(plan, table, lfirst(lc), NULL);
+	check_extension(plan, table, RelationGetRelid(rel));
 	check_rights(plan, table, RelationGetRelid(rel));
 	check_sequences(plan, table, RelationGetRelid(rel));
 }

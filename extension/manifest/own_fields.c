@@ -332,6 +332,23 @@ attribute_fault(EaManifest *m, EaDeclField *field, const char *caller,
 	return NULL;
 }
 
+/* Of a key, which tells one row from the others. */
+static void
+refuse_default(EaManifest *m, EaDeclField *field)
+{
+	bool		part = field->key_part;
+
+	ea_manifest_fault(m, field->entity->document->label,
+					  ea_errors_pointer(field->pointer, "default"), part ?
+					  "the field is a part of the key, of which the client "
+					  "says all or nothing" :
+					  "the field is the key, and a default would be the id "
+					  "of one row only", part ? "leave it out" :
+					  "leave it to the client, or give the column a default "
+					  "and make the field readOnly");
+	field->default_value = NULL;
+}
+
 bool
 ea_manifest_check_caller(EaManifest *m, EaDeclField *field)
 {
@@ -340,15 +357,10 @@ ea_manifest_check_caller(EaManifest *m, EaDeclField *field)
 	const char *hint = NULL;
 	const char *why = NULL;
 
-	if (json != NULL && field == field->entity->key_field)
+	if (json != NULL && (field->key_part ||
+						 field == field->entity->key_field))
 	{
-		ea_manifest_fault(m, field->entity->document->label,
-						  ea_errors_pointer(field->pointer, "default"),
-						  "the field is the key, and a default would be the "
-						  "id of one row only",
-						  "leave it to the client, or give the column a "
-						  "default and make the field readOnly");
-		field->default_value = NULL;
+		refuse_default(m, field);
 		return true;
 	}
 	if (json == NULL || (field->type != NULL &&

@@ -552,6 +552,9 @@ attack 'refused to apply' => sub {
 	refused_to_apply('a table that is not there', qr/nothing/, Other => [ Entity => Other => { table => 'shop.nothing', %fields } ]);
 	refused_to_apply('a table of the system', qr/are not served/, Other => [ Entity => Other => { table => 'pg_catalog.pg_class', %fields } ]);
 	refused_to_apply('a table of the extension', qr/are not served/, Other => [ Entity => Other => { table => 'entityapi.account', %fields } ]);
+	$cluster->psql('alter extension plpgsql add table shop.one');
+	refused_to_apply('a table of any extension', qr{/spec/table: it is a part of the extension "plpgsql"}, Other => [ Entity => Other => { table => 'shop.one', %fields } ]);
+	$cluster->psql('alter extension plpgsql drop table shop.one');
 	refused_to_apply('accounts', qr/accounts|users/, User => [ Entity => User => { table => 'shop.users', accounts => $true, permissions => { Reader => ['read'] } } ]);
 	refused_to_apply('tenants', qr/knows of no tenants/, Other => [ Entity => Other => { table => 'shop.one', tenantScoped => $true, %fields } ]);
 	refused_to_apply('a reference to a made table', qr/the application's|is not tenant-scoped/, Other => [ Entity => Other => { table => 'shop.one', fields => { name => { type => 'text' }, tag => { type => 'ref', target => 'Tag' } }, permissions => $all } ]);

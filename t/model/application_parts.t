@@ -117,6 +117,8 @@ for my $case (
 	my $error = $cluster->try_apply($folder)->{err};
 	like($error, $said, $encoder->encode($spec));
 }
+declared(Entity => Bad => { table => 'shop.pair', key => [ 'b', 'a' ], fields => { a => { type => 'text', default => 'x' } }, permissions => { Editor => ['create'] } });
+like($cluster->try_apply($folder)->{err}, qr{/spec/fields/a/default: the field is a part of the key, of which the client says all or nothing}, 'no default of a part');
 unlink "$folder/Bad.json";
 declared(Entity => Ours => { plural => 'ours', fields => { what => { type => 'text' }, order => { type => 'ref', target => 'Order', onDelete => 'setNull' }, line => { type => 'ref', target => 'Line', required => $true } }, permissions => { Reader => ['read'], Editor => \@all } });
 

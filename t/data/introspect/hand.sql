@@ -83,6 +83,8 @@ create view shop.open_orders as select id, customer from shop.orders where state
 create materialized view shop.totals as select customer, count(*) as n from shop.orders group by customer;
 create table shop.events (id uuid not null, at timestamptz not null, what text, primary key (id, at)) partition by range (at);
 create table shop.events_2026 partition of shop.events for values from ('2026-01-01') to ('2027-01-01');
+create table shop.measures (id integer not null, day date not null, what text, primary key (id, day)) partition by range (day);
+create table shop.measures_2026 partition of shop.measures for values from ('2026-01-01') to ('2027-01-01');
 create table shop.vehicles (id uuid primary key, wheels integer);
 create table shop.cars (doors integer) inherits (shop.vehicles);
 create unlogged table shop.cache (id uuid primary key);
