@@ -79,7 +79,8 @@ note_field(struct memory *memory, struct introspect_table *table,
 	const json_t *named = json_object_get(columns, name);
 	const char *column;
 
-	if (type == NULL || json_object_get(field, "mappedBy") != NULL)
+	if (type == NULL || json_object_get(field, "mappedBy") != NULL ||
+		json_object_get(field, "through") != NULL)
 		return;
 	if (json_is_array(named))
 		named = json_array_get(named, 0);

@@ -155,6 +155,8 @@ subtest 'join tables' => sub {
 		create table rents (person uuid references person, film int references film, primary key (person, film)) partition by hash (film);
 		create table half (person uuid, film int references film, primary key (person, film));
 		create table twice (film int references film references film, other int, primary key (film, other));
+		create table star (person uuid primary key references person);
+		create table shines (person uuid references star, film int references film, primary key (person, film));
 		SQL
 	my $run = introspect('joins', "$folder/joins");
 	my %text = texts("$folder/joins");
@@ -167,6 +169,7 @@ subtest 'join tables' => sub {
 		    film: {type: ref, target: Film, relation: ManyToMany, through: public.likes}
 		    plays: {type: ref, target: Play, relation: OneToMany, mappedBy: person}
 		    rents: {type: ref, target: Rent, relation: OneToMany, mappedBy: person}
+		    star: {type: ref, target: Star, relation: OneToOne, mappedBy: person}
 		END
 	like($text{'Person.yaml'}, qr/^  columns: \{.*\bperson: \[who, whom\].*\}$/m, 'their columns');
 	like($text{'Film.yaml'}, qr/^    person: \{type: ref, target: Person, relation: ManyToMany, mappedBy: film\}$/m, 'the other side');
@@ -174,6 +177,11 @@ subtest 'join tables' => sub {
 	unlike(join('', values %text), qr/through: public\.(?:plays|watches|rents|half|twice)/, 'no others');
 	like($text{'service.yaml'}, qr/public\.watches: unlogged tables are not served/, 'with their own reason');
 	valid("$folder/joins", 'manifests that apply would take');
+
+	# "person" is a column of the join table and one of the entity's
+	like($text{'Star.yaml'}, qr/^  columns: \{.*\bfilm: \[person, film\].*\}$/m, 'of one whose key is a reference');
+	my $check = introspect('joins', '--check', "$folder/joins");
+	is($check->{status}, 0, 'and nothing differs') or diag $check->{out};
 };
 
 subtest 'who may see what' => sub {
