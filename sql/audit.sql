@@ -304,7 +304,7 @@ SELECT count(*) > 0 FROM entityapi.apply_manifest(entityapi.export_manifest());
 SELECT replace(n, :'kid', '<kid>') FROM pg_temp.news() n;
 \echo === Append-only, whoever asks
 -- on other nodes the name ends in a number
-SELECT DISTINCT regexp_replace(tableoid::regclass::text, '_\d{6}$', '') FROM entityapi.audit;
+SELECT DISTINCT regexp_replace(tableoid::regclass::text, '_\d{6}$', '') FROM entityapi.audit ORDER BY 1;
 CREATE FUNCTION pg_temp.try(sql text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
 	EXECUTE sql;
@@ -348,7 +348,7 @@ SELECT regexp_replace(tableoid::regclass::text, '_\d{6}$', ''), count(*) FROM en
 -- once it can be, the record moves
 DROP TABLE entityapi.audit_2030_08;
 SELECT pg_temp.send(NULL, 'POST', '/auth/login', '{"username": "eve", "password": "wrong"}');
-SELECT regexp_replace(tableoid::regclass::text, '_\d{6}$', ''), count(*) FROM entityapi.audit WHERE at < '2030-09-01' GROUP BY 1;
+SELECT regexp_replace(tableoid::regclass::text, '_\d{6}$', ''), count(*) FROM entityapi.audit WHERE at < '2030-09-01' GROUP BY 1 ORDER BY 1;
 SELECT pg_temp.try('DELETE FROM entityapi.audit_default');
 SELECT relname FROM pg_class WHERE relnamespace = 'entityapi'::regnamespace AND relname LIKE 'audit_2%' AND relkind = 'r' ORDER BY 1;
 SET entityapi.clock = '2031-03-15T12:05:00Z';
