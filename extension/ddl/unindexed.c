@@ -1,6 +1,7 @@
 /*
  * One statement asks for all tables.  Any index that begins with the column
  * will do, one of some rows as well: mostly these are all that are not null.
+ * So will one with the column of the tenant before it, if keys have that, too.
  */
 #include "postgres.h"
 
@@ -31,6 +32,7 @@ typedef struct Search
 	List	   *references;		/* of Reference * */
 	List	   *relids;			/* of their tables, and their columns' names */
 	List	   *columns;
+	List	   *tenants;		/* columns of the tenant, or "" */
 	int			found;
 	StringInfoData names;
 	StringInfoData statements;
@@ -51,7 +53,8 @@ is_there(const EaDdlPlan *plan, const EaDdlTable *table,
 
 static void
 add_reference(Search *search, const EaDdlTable *table, const char *field,
-			  Oid relid, const char *qualified, const char *column)
+			  Oid relid, const char *qualified, const char *column,
+			  const char *tenant)
 {
 	Reference  *reference = palloc(sizeof(Reference));
 
@@ -62,6 +65,7 @@ add_reference(Search *search, const EaDdlTable *table, const char *field,
 	search->references = lappend(search->references, reference);
 	search->relids = lappend(search->relids, psprintf("%u", relid));
 	search->columns = lappend(search->columns, pstrdup(column));
+	search->tenants = lappend(search->tenants, pstrdup(tenant));
 }
 
 static void
@@ -79,7 +83,9 @@ find_references(Search *search, const EaDdlPlan *plan,
 		if (column->target != NULL && column->field != NULL &&
 			(all || !is_there(plan, table, column)))
 			add_reference(search, table, column->field, relid,
-						  table->qualified, column->name);
+						  table->qualified, column->name,
+						  table->tenant_column == NULL ? "" :
+						  table->tenant_column);
 	}
 }
 
@@ -122,9 +128,9 @@ find_joins(Search *search, const EaDdlPlan *plan, EaCatalog *stored,
 			continue;
 		relid = ea_table_find(join);
 		add_reference(search, table, field->name, relid, join,
-					  field->join_near);
+					  field->join_near, "");
 		add_reference(search, table, field->name, relid, join,
-					  field->join_far);
+					  field->join_far, "");
 	}
 }
 
@@ -149,17 +155,25 @@ static void
 find_unindexed(Search *search)
 {
 	ea_exec_each(EA_EXEC_LOOK,
-				 "SELECT r.n FROM unnest($1::oid[], $2) WITH ORDINALITY"
-				 " r (relid, name, n) JOIN pg_attribute a"
+				 "SELECT r.n FROM unnest($1::oid[], $2, $3) WITH ORDINALITY"
+				 " r (relid, name, tenant, n) JOIN pg_attribute a"
 				 " ON a.attrelid = r.relid AND a.attname = r.name"
+				 " LEFT JOIN pg_attribute t"
+				 " ON t.attrelid = r.relid AND t.attname = r.tenant"
+				 " AND NOT EXISTS (SELECT FROM pg_constraint f"
+				 " WHERE f.conrelid = r.relid AND f.contype = 'f'"
+				 " AND a.attnum = ANY (f.conkey)"
+				 " AND NOT t.attnum = ANY (f.conkey))"
 				 " WHERE NOT EXISTS (SELECT FROM pg_index i"
 				 " JOIN pg_class c ON c.oid = i.indexrelid"
 				 " JOIN pg_am m ON m.oid = c.relam"
-				 " WHERE i.indrelid = r.relid AND i.indkey[0] = a.attnum"
+				 " WHERE i.indrelid = r.relid AND (i.indkey[0] = a.attnum"
+				 " OR (i.indkey[0] = t.attnum AND i.indkey[1] = a.attnum))"
 				 " AND i.indisvalid AND m.amname IN ('btree', 'hash'))"
 				 " ORDER BY r.n",
 				 ea_params(EA_TEXTS(ea_exec_text_list(search->relids)),
-						   EA_TEXTS(ea_exec_text_list(search->columns))),
+						   EA_TEXTS(ea_exec_text_list(search->columns)),
+						   EA_TEXTS(ea_exec_text_list(search->tenants))),
 				 EA_READER(name_one, INT8OID), search);
 }
 

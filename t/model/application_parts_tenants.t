@@ -81,6 +81,7 @@ declared(Entity => Book => { %given, table => 'saas.book', key => 'id', tenant =
 declared(Entity => Paper => { %given, table => 'saas.paper', key => 'label', tenant => { column => 'org' }, fields => { note => { type => 'text' } } });
 my $applied = $cluster->try_apply($folder);
 is($applied->{status}, 0, 'applied') or BAIL_OUT("$applied->{err}$applied->{out}");
+is($applied->{err}, '', 'an index with the tenant before the columns of a reference will do');
 is($cluster->psql(q{select count(*) from entityapi.list_differences() where kind = 'difference'}), 0, 'no difference');
 
 my $shim = EntityApi::Test->shim($cluster);
