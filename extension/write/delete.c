@@ -40,7 +40,8 @@
 typedef struct Doomed
 {
 	EaEntity   *entity;
-	const EaIds *ids;
+	const EaIds *ids;			/* sorted: each row that goes along is looked
+								 * for among all of them */
 	bool		hard;
 	const pg_uuid_t *deletion;	/* the id that all marked rows get */
 	List	  **released;		/* references that live rows lose when all
@@ -96,12 +97,7 @@ add_referring(EaSqlBuf *b, EaEntity *child, int alias, const char *column,
 static bool
 is_among(EaEntity *entity, const EaId *id, const Doomed *doomed)
 {
-	for (int i = 0; doomed->entity == entity && i < doomed->ids->n; i++)
-	{
-		if (ea_id_equal(id, &doomed->ids->items[i]))
-			return true;
-	}
-	return false;
+	return doomed->entity == entity && ea_id_is_among(id, doomed->ids);
 }
 
 /* The rows that one is among, or goes with; NULL: it is not doomed. */
@@ -145,7 +141,7 @@ close_circle(EaRequest *req, const Doomed *doomed, const Doomed *outermost)
 /*
  * References may run in a circle: then a row is found that is about to be
  * deleted anyway, and no order of deletion suits the foreign keys.  The
- * service's own wait.
+ * service's own wait.  Rows of one statement may refer to each other.
  */
 static void
 leave_out_doomed(EaRequest *req, EaEntity *entity, const char *column,
@@ -160,12 +156,14 @@ leave_out_doomed(EaRequest *req, EaEntity *entity, const char *column,
 										  doomed->parent);
 
 		CHECK_FOR_INTERRUPTS();
+		if (is_among(entity, &ids->items[i], doomed))
+			continue;
 		if (found == NULL)
 			ids->items[n++] = ids->items[i];
 		else if (outermost == NULL || found->depth < outermost->depth)
 			outermost = found;
 	}
-	if (n < ids->n)
+	if (outermost != NULL)
 		ea_links_defer(req, entity, column);
 	if (outermost != NULL && entity->of_application)
 		close_circle(req, doomed, outermost);
@@ -198,11 +196,6 @@ cascade_rows(EaRequest *req, EaEntity *child, const char *column,
 	ea_sqlbuf_select_id(&b, 0, child);
 	alias = ea_sqlbuf_from(&b, child, EA_OP_DELETE);
 	add_referring(&b, child, alias, column, doomed, which);
-	if (child == doomed->entity)
-	{
-		/* a row that refers to itself is being deleted already */
-		ea_sqlbuf_among(&b, alias, child->id_column, "<> ALL", doomed->ids);
-	}
 
 	/* held, or it could be moved away before it is deleted */
 	ea_sqlbuf_order_by(&b, alias, child->id_column);
@@ -213,6 +206,7 @@ cascade_rows(EaRequest *req, EaEntity *child, const char *column,
 	/* declarations from before this was a fault of theirs */
 	if (ids.n > 0 && children.hard && !doomed->hard)
 		refuse_delete(req);
+	ea_id_sort(&ids);
 	if (ids.n > 0)
 		delete_rows(req, &children);
 }
@@ -669,6 +663,7 @@ add_along(Circle *circle, const Doomed *doomed)
 		CHECK_FOR_INTERRUPTS();
 		*EA_GROW(ids) = doomed->ids->items[i];
 	}
+	ea_id_sort(ids);
 }
 
 /* Rows of a circle, and those that go with them, wait for its outermost. */
