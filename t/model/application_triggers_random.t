@@ -208,6 +208,9 @@ for my $round (1 .. $rounds)
 }
 is($wrong, 0, 'tables, answers and records agree');
 note "$statuses{$_} $_" for sort keys %statuses;
-ok((grep { $statuses{$_} } '409 NOT_WRITTEN') && $statuses{'400 REFUSED_BY_TABLE'} && $statuses{'201 '} && $statuses{'204 '}, 'of all kinds') or diag explain \%statuses;
+
+# of a few triggers some may have been met by no request
+my @kinds = ('201 ', '204 ', $rounds < 30 ? () : ('409 NOT_WRITTEN', '400 REFUSED_BY_TABLE'));
+is(join(', ', grep { !$statuses{$_} } @kinds), '', 'of all kinds') or diag explain \%statuses;
 
 done_testing;
