@@ -20,7 +20,10 @@ introspect_links_has_entity(const struct introspect_table *table)
 
 /* -------- join tables -------- */
 
-/* Is it nothing but two references to rows by one column each? */
+/*
+ * Is it nothing but two references to rows by one column each?  Not where only
+ * one side has tenants, to which the other one cannot lead.
+ */
 static bool
 is_join(const struct introspect_table *table)
 {
@@ -38,7 +41,9 @@ is_join(const struct introspect_table *table)
 			reference->target == table)
 			return false;
 	}
-	return table->references[0].from[0] != table->references[1].from[0];
+	return table->references[0].from[0] != table->references[1].from[0] &&
+		introspect_tenants_own(table->references[0].target) ==
+		introspect_tenants_own(table->references[1].target);
 }
 
 /* The first column's target has the relationship. */

@@ -7,6 +7,7 @@
 #include "command/introspect_links.h"
 #include "command/introspect_names.h"
 #include "command/introspect_served.h"
+#include "command/introspect_tenants.h"
 #include "command/introspect_words.h"
 
 /* The longest identifier of PostgreSQL, and of a manifest */
@@ -491,7 +492,9 @@ name_other_sides(struct introspect_table *table, struct fields *fields)
 		struct buffer longer = {0};
 		struct buffer stem = {0};
 
-		if (reference->field == NULL)
+		/* rows of all tenants do not lead to those of one */
+		if (reference->field == NULL ||
+			(introspect_tenants_own(from) && !introspect_tenants_own(table)))
 			continue;
 		if (reference->is_single)
 			words_join(&stem, from->entity, true);

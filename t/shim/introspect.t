@@ -184,6 +184,23 @@ subtest 'join tables' => sub {
 	is($check->{status}, 0, 'and nothing differs') or diag $check->{out};
 };
 
+subtest 'what has tenants, and what has none' => sub {
+	database('firms', <<~'SQL');
+		create table brand (id uuid primary key default gen_random_uuid());
+		create table item (id uuid primary key default gen_random_uuid(), firm uuid not null, brand uuid references brand);
+		create table shelf (id uuid primary key default gen_random_uuid(), firm uuid not null);
+		create table suits (brand uuid references brand, item uuid references item, primary key (brand, item));
+		create table holds (shelf uuid references shelf, item uuid references item, primary key (shelf, item));
+		SQL
+	introspect('firms', '--tenant', 'firm', "$folder/firms");
+	my %text = texts("$folder/firms");
+	like($text{'Item.yaml'}, qr/^    brand: \{type: ref, target: Brand, relation: ManyToOne\}$/m, 'a row of a tenant leads to one of all');
+	unlike($text{'Brand.yaml'}, qr/target: Item/, 'and not the other way');
+	like($text{'Shelf.yaml'}, qr/through: public\.holds\}$/m, 'a join table within tenants');
+	unlike(join('', values %text), qr/through: public\.suits/, 'and none across');
+	valid("$folder/firms", 'manifests that apply would take');
+};
+
 subtest 'who may see what' => sub {
 	my $run = introspect('chinook', '--role', 'nobody yet', "$folder/grants");
 	like($run->{out}, qr/^create role "nobody yet";$/m, 'a role that is to be made');
