@@ -154,6 +154,22 @@ add_joined(EaSqlBuf *b, int alias, void *arg)
 	ea_sqlbuf_add(b, ")");
 }
 
+/*
+ * Of an application's table only what is not there: its triggers run before a
+ * conflict is seen, and one that gives another target would have added that.
+ */
+static void
+add_missing(EaSqlBuf *b, const Change *change)
+{
+	EaField    *field = change->field;
+	int			join;
+
+	ea_sqlbuf_add(b, " n (id) WHERE NOT EXISTS (SELECT 1");
+	join = ea_sqlbuf_join_from(b, field);
+	ea_sqlbuf_is(b, join, field->join_near, &field->entity->key, change->id);
+	ea_sqlbuf_addf(b, " AND t%d.%s = n.id)", join, field->join_far);
+}
+
 static void
 add_new_links(EaSqlBuf *b, const Change *change, const EaRulesHeld *held)
 {
@@ -161,9 +177,12 @@ add_new_links(EaSqlBuf *b, const Change *change, const EaRulesHeld *held)
 
 	ea_sqlbuf_join_insert(b, change->field);
 	ea_sqlbuf_id(b, &change->field->entity->key, change->id);
-	ea_sqlbuf_add(b, ", pg_catalog.unnest(");
+	ea_sqlbuf_add(b, change->field->through ?
+				  ", n.id FROM pg_catalog.unnest(" : ", pg_catalog.unnest(");
 	ea_sqlbuf_value(b, far->key->type->array_oid, ea_id_list(far), false);
 	ea_sqlbuf_add(b, ")");
+	if (change->field->through)
+		add_missing(b, change);
 	ea_sqlbuf_join_conflict(b, change->field);
 }
 

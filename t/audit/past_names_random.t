@@ -327,14 +327,16 @@ sub now
 
 my $all = 0;
 $all += $_->[1] for @steps;
-for my $n (1 .. $steps)
+
+# until something of each kind was there to be looked at
+for (my $n = 1; $n <= $steps || ($n <= 20 * $steps && grep { !$seen{$_} } qw(records values past)); $n++)
 {
 	my $at = rand $all;
 	my ($step) = grep { ($at -= $_->[1]) < 0 } @steps;
 
 	last if !eval { $step->[2]->(); 1 } && push @wrong, "$step->[0]: $@";
 	push @times, now();
-	next if $n % 10 != 0 && $n < $steps;
+	next if $n % 10 != 0 && $n != $steps;
 	my @ids = sort { rand() <=> 0.5 } sort keys %ever;
 	look($_) for @ids[ 0 .. ($#ids > 7 ? 7 : $#ids) ];
 	last if @wrong;

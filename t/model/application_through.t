@@ -447,6 +447,8 @@ SQL
 	$ann->refused('with a resource', 409, 'NOT_WRITTEN', undef, DELETE => '/films/4');
 	$does->(turn => 'INSERT');
 	$ann->refused('another row', 409, 'NOT_WRITTEN', [ pointer => '/data' ], POST => $links, json => { data => is_of(actors => 2) });
+	is(set(POST => $links, is_of(actors => 1)), 204, 'it is asked about no link that is there');
+	is($actors->(), '1', 'and makes no other of it');
 	$does->(raise => 'INSERT');
 	$ann->refused('an exception', 400, 'REFUSED_BY_TABLE', [ pointer => '/data' ], POST => $links, json => { data => is_of(actors => 2) });
 	$does->(raise => 'DELETE');
