@@ -13,7 +13,7 @@ extern Oid	ea_ddl_tenants_owner(const EaManifest *m);
 extern void ea_ddl_check_tenants(EaDdlPlan *plan);
 
 /*
- * What of it (EaTenantFault *) is not so any more; after
+ * Its parts that are not so any more (EaTenantFault *); after
  * ea_ddl_application_differences().  A table that another transaction has
  * locked is not looked at.
  */

@@ -163,7 +163,7 @@ is_of_key(Relation rel, const char *column)
 }
 
 /*
- * Who changes a column of such an index takes a lock that meets the weaker
+ * A change of a column of such an index takes a lock that meets the weaker
  * one, which leaves the application all other columns.
  */
 const char *

@@ -10,7 +10,7 @@
 static const char shared_ids[] =
 "clients choose its ids, and the key is without the tenant";
 
-/* What is to become of it is decided. */
+/* It is decided how the table is to be served. */
 static bool
 has_key(const struct introspect_table *table)
 {

@@ -361,7 +361,7 @@ subtest 'what was' => sub {
 	}
 };
 
-# What roles read before and after is counted for each tenant by itself
+# Rows that roles read before and after are counted for each tenant by itself
 subtest 'rights that change' => sub {
 	declared(Entity => $_ => { %{ $spec{$_} }, permissions => { Editor => [qw(create update delete history)], Reader => ['read'] } }) for 'Account', 'Task';
 	my $told = $cluster->try_apply($folder, '--dry-run', '--rights');
@@ -408,7 +408,7 @@ subtest 'what was deleted long ago' => sub {
 	unlike(EntityApi::Test::slurp($cluster->log), qr/cannot purge/, 'others are left alone');
 };
 
-# What introspect writes of these tables is what apply takes
+# Apply takes what introspect writes of these tables
 subtest 'introspect' => sub {
 	my $run = EntityApi::Test::run([ EntityApi::Test::private_program('entityapi-shim'), 'introspect', '--database', $cluster->conninfo, '--schema', 'saas', '--role', 'saas_web', '--tenant', 'organization_id', "$folder/found" ]);
 	is("$run->{status}$run->{err}", '0', 'written') or diag $run->{out};

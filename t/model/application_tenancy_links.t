@@ -259,7 +259,7 @@ subtest 'a unique index with the tenant' => sub {
 	$cluster->psql('drop index saas.told');
 };
 
-# What code of the application makes of a row is not the service's to hand over
+# The service hands over no row to another tenant, whatever the application's code makes of it
 subtest 'triggers' => sub {
 	my $count = sub { $cluster->psql('select (select count(*) from saas.invoice) || $$ $$ || (select count(*) from saas.project) || $$ $$ || (select string_agg(title, $$ $$ order by id) from saas.project)') };
 
