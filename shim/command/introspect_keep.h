@@ -1,6 +1,6 @@
 /*
- * People's additions to a manifest stay: introspect compares what it knows, and
- * no more.
+ * People's additions to a manifest stay: introspect compares what it knows,
+ * and no more.
  */
 #ifndef INTROSPECT_KEEP_H
 #define INTROSPECT_KEEP_H
