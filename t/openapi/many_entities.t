@@ -27,7 +27,8 @@ my $tenant = $cluster->psql('select id from entityapi.tenant');
 my $ann = $shim->user($tenant, 'ann', ['Editor'])->{accessToken};
 my $admin = $shim->superadmin;
 
-# Alone it takes half a second at most; beside other tests a processor is shared.
+# Alone it takes half a second at most; beside other tests a processor is shared,
+# and this tells a way too long.
 # The answer is not parsed: for 10 MB of JSON, Perl alone takes half a minute.
 my $client = HTTP::Tiny->new(timeout => EntityApi::Test::PATIENCE());
 
@@ -37,7 +38,7 @@ sub ask
 	my $answer;
 
 	$headers{Authorization} = "Bearer " . (ref $token ? $token->{accessToken} : $token) if defined $token;
-	seconds("$name: GET $path", 3, sub { $answer = $client->get($shim->url . $path, { headers => \%headers }) });
+	seconds("$name: GET $path", 10, sub { $answer = $client->get($shim->url . $path, { headers => \%headers }) });
 	return $answer;
 }
 
